@@ -71,8 +71,10 @@ impl ReadySet {
         let left = (until - now).max(Duration::ZERO);
         let timeout =
             Timespec { tv_sec: left.as_nanos() / 1_000_000_000, tv_nsec: left.as_nanos() % 1_000_000_000 };
+        // Without an end no timer has to be set.
+        let timeout = (until < Instant::MAX).then_some(&timeout);
         let mut events = [const { std::mem::MaybeUninit::uninit() }; 16];
-        let found = match epoll::wait(&self.poll, &mut events, Some(&timeout)) {
+        let found = match epoll::wait(&self.poll, &mut events, timeout) {
             Ok((found, _)) => found,
             Err(Errno::INTR) => return Slept::Stopped,
             Err(error) => panic!("waiting for descriptors of our own failed: {error}"),

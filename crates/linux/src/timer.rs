@@ -159,7 +159,8 @@ impl Sleeper {
     pub fn sleep_until(&mut self, until: Instant, interruption: &impl Interruption) -> Woken {
         let asked = MonotonicClock.now();
         let began = *self.began.get_or_insert(asked);
-        let lead = self.next_lead(asked);
+        // What never comes need not be met.
+        let lead = if until < Instant::MAX { self.next_lead(asked) } else { Duration::ZERO };
         let alarm = match until.saturating_add(-lead) {
             alarm if alarm <= asked && self.must_save() => until,
             alarm => alarm,

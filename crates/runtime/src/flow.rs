@@ -670,6 +670,11 @@ impl JobFlow {
         }
     }
 
+    /// The calling thread keeps the guards of the node, and looks what they have been given before it sleeps: nobody has to ring for it.
+    pub fn forget_signals(&mut self, node: usize) {
+        self.signalled.retain(|signalled| *signalled != node);
+    }
+
     /// A released job of the node has ended, and nothing that follows it has been released. Does not ring.
     #[inline]
     pub fn count_end(&mut self, shared: &Shared, node: usize, now: Instant) {

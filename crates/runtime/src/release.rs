@@ -60,6 +60,11 @@ impl Source {
             .filter(|source| !source.operations.is_empty())
             .collect()
     }
+
+    /// Whether something outside has been given for the task, so that no arrivals are drawn. That is known when the run begins.
+    fn is_driven(&self, shared: &Shared) -> bool {
+        self.external.is_some_and(|task| shared.triggering[task].is_driven.load(atomic::Ordering::Relaxed))
+    }
 }
 
 /// The next release of a source; ordered by instant, then by file order.
@@ -112,7 +117,9 @@ impl ReleaseThread {
         let end = self.duration.map_or(Instant::MAX, |duration| start.saturating_add(duration));
         let planned_end = self.duration.map(|_| end);
         for (position, source) in self.sources.iter().enumerate() {
-            agenda.push(Reverse(Due { arrival: source.arrivals.at(start, 0), source: position }));
+            if !source.is_driven(&shared) {
+                agenda.push(Reverse(Due { arrival: source.arrivals.at(start, 0), source: position }));
+            }
         }
         if self.marks.include(Event::RUN_START) {
             flow.recorder.run_start(start, planned_end);
@@ -195,6 +202,7 @@ impl ReleaseThread {
         }
         if let Some(keeper) = &mut self.keeper {
             instances += keeper.release_due(flow, shared, &MonotonicClock, now);
+            flow.forget_signals(self.node);
         }
         flow.ring(shared);
         flow.recorder.cost(began, CostKind::Release, None, instances);
@@ -205,9 +213,7 @@ impl ReleaseThread {
         let source = &mut self.sources[due.source];
         let Arrival { instance, nominal, release } = due.arrival;
         if let Some(task) = source.external {
-            if !shared.triggering[task].is_driven.load(atomic::Ordering::Relaxed) {
-                flow.arrive_by_trigger(shared, task, (release, None), release);
-            }
+            flow.arrive_by_trigger(shared, task, (release, None), release);
             return;
         }
         let deadline = source.arrivals.deadline(nominal);

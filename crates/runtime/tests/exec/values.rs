@@ -15,7 +15,7 @@ use talea_model::{
     SubtaskBuilder, Take, TriggerBuilder,
 };
 use talea_policy::strategy::plan_system;
-use talea_record::event::{Complete, Publish, Release, RunStart, Skip, Take as Taken, Typed};
+use talea_record::event::{Complete, Publish, Release, RunStart, Skip, Take as Taken, Timer, Typed};
 use talea_record::{Metadata, Origin, Sink, SkipReason};
 use talea_runtime::{
     JobContext, NotTriggered, OperationError, OutputKind, Ports, PrepareError, SyntheticValue, TriggerError,
@@ -415,6 +415,32 @@ fn the_program_releases_tasks_as_often_as_is_declared() {
             .collect();
         assert!(of_stop.iter().all(|release| release.deadline - release.nominal == ms(50)));
     }
+}
+
+/// No arrivals are drawn for what something outside has been given for, and nobody wakes for them.
+#[test]
+fn the_release_thread_sleeps_while_nothing_comes_from_outside() {
+    let system = system(Strategy::Rms)
+        .task(TaskBuilder::external("stop", ms(1)).wcet(Work::from_nanos(20_000)))
+        .task(task("clock", 5, 1).wcet(Work::from_nanos(20_000)))
+        .build()
+        .expect("a system");
+    let _alone = alone();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let log = directory.path().join("log");
+    let options = RunOptions { keep_log: Some(log.clone()), ..options(RtMode::Warn, 22) };
+    let prepared = Executive::prepare(&system, Operations::synthetic(), options).expect("prepared");
+    let _trigger = prepared.trigger("stop").expect("it is external");
+    let (reader, _writer) = pipe().expect("a pipe");
+    assert!(matches!(prepared.descriptor("stop", reader), Err(TriggerError::Taken(_))));
+    let outcome = prepared.run().expect("it runs");
+    let start = talea_time::Instant::from_nanos(outcome.report.start_ns);
+    let alarms: Vec<_> =
+        records_of(&log).iter().filter_map(Timer::read).map(|timer| timer.due - start).collect();
+    assert!(
+        !alarms.is_empty() && alarms.iter().all(|due| due.as_nanos() % ms(5).as_nanos() == 0),
+        "{alarms:?}"
+    );
 }
 
 #[test]
