@@ -40,6 +40,9 @@ pub struct Survey {
 pub struct Unified {
     /// The cgroup of this process.
     pub home: PathBuf,
+    /// Where it is mounted, unless so that moving processes is quick, and does not keep everybody from freezing others meanwhile
+    /// (`favordynmods`).
+    pub slow_moves: Option<PathBuf>,
 }
 
 /// Why there are no cgroups to be made.
@@ -101,6 +104,7 @@ impl fmt::Display for Survey {
 
 fn unified(mounts: &str, own: &str) -> Result<Unified, Missing> {
     let home = home(mounts, own).ok_or(Missing::NotMounted)?;
+    let slow_moves = unified_mount(mounts).filter(|(_, options)| !options.contains(&"favordynmods"));
     let tried = home.join(format!("talea-{}.try", rustix::process::getpid()));
     try_folder(&home, &tried, || {
         let lacks = |file: &&(&'static str, &'static str)| !tried.join(file.0).exists();
@@ -109,7 +113,7 @@ fn unified(mounts: &str, own: &str) -> Result<Unified, Missing> {
             Some(&(file, since)) => Err(Missing::Old { home: home.clone(), file, since }),
         }
     })?;
-    Ok(Unified { home: home.clone() })
+    Ok(Unified { home: home.clone(), slow_moves: slow_moves.map(|(root, _)| root) })
 }
 
 fn cpuset(mounts: &str, own: &str) -> Result<PathBuf, Missing> {
@@ -163,15 +167,19 @@ fn of_version_1(mounts: &str) -> Vec<(String, PathBuf)> {
     mounts.lines().filter_map(tree).collect()
 }
 
-/// Where version 2 is mounted, and there the cgroup that `own`, as proc tells it, says.
-fn home(mounts: &str, own: &str) -> Option<PathBuf> {
-    let root = |line: &str| {
+/// Where version 2 is mounted, and with which options.
+fn unified_mount(mounts: &str) -> Option<(PathBuf, Vec<&str>)> {
+    mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
-        let (_, place, kind) = (fields.next()?, fields.next()?, fields.next()?);
-        (kind == "cgroup2").then(|| PathBuf::from(place))
-    };
+        let (_, place, kind, options) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| (PathBuf::from(place), options.split(',').collect()))
+    })
+}
+
+/// The cgroup of version 2 that `own`, as proc tells it, says.
+fn home(mounts: &str, own: &str) -> Option<PathBuf> {
     let below = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    Some(mounts.lines().find_map(root)?.join(below))
+    Some(unified_mount(mounts)?.0.join(below))
 }
 
 /// The cgroup of version 2 in which a process is.
@@ -323,11 +331,16 @@ mod tests {
         assert_eq!(trees, ["cpu,cpuacct", "cpuset"], "a tree without controllers restricts nobody");
         assert_eq!(home("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0", "0::/"), Some("/sys/fs/cgroup/".into()));
         assert_eq!(home("tmpfs /tmp tmpfs rw 0 0", "0::/"), None);
+        assert_eq!(unified_mount(BOTH), Some(("/sys/fs/cgroup/unified".into(), vec!["rw", "relatime"])));
+        assert_eq!(
+            unified_mount("cgroup2 /cg cgroup2 rw,nosuid,favordynmods 0 0"),
+            Some(("/cg".into(), vec!["rw", "nosuid", "favordynmods"]))
+        );
     }
 
     #[test]
     fn what_is_found_is_said() {
-        let unified = Ok(Unified { home: "/cg/own".into() });
+        let unified = Ok(Unified { home: "/cg/own".into(), slow_moves: None });
         let said = |unified, cpuset, version_1: &[&str]| {
             let version_1 = version_1.iter().map(|one| (*one).to_owned()).collect();
             Survey { unified, cpuset, version_1 }.to_string()

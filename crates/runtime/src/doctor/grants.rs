@@ -4,7 +4,7 @@ use super::{Finding, in_scratch_thread, read};
 use rustix::io::Errno;
 use rustix::mm::{MlockFlags, mlock_with, munlock};
 use std::ffi::c_void;
-use talea_linux::cgroup::{Missing, Survey};
+use talea_linux::cgroup::{Missing, Survey, Unified};
 use talea_linux::sched::{self, Policy, SchedError};
 use talea_linux::{affinity, memory};
 use talea_time::Duration;
@@ -24,7 +24,17 @@ pub(super) fn examine() -> Vec<Finding> {
 fn control_groups(survey: &Survey) -> Finding {
     const NAME: &str = "control groups";
     match &survey.unified {
-        Ok(_) => Finding::ok(NAME, survey.to_string()),
+        Ok(Unified { slow_moves, .. }) => Finding {
+            remedy: slow_moves.as_ref().map(|mount| {
+                format!(
+                    "where others move processes between cgroups, each move keeps a hierarchy from holding its programs for some \
+                     10 ms: `sudo mount -o remount,favordynmods {}` (Linux 6.0 on) makes moves quick until the machine is \
+                     started anew; forks take a little longer then",
+                    mount.display()
+                )
+            }),
+            ..Finding::ok(NAME, survey.to_string())
+        },
         Err(Missing::NotMounted) => Finding::warn(
             NAME,
             format!("{survey}: programs are held by SIGSTOP and end one by one"),
@@ -193,6 +203,19 @@ mod tests {
         });
         assert_eq!(finding.status, Status::Fail);
         assert!(finding.remedy.unwrap().contains("/sys/fs/cgroup/cpu/jobs/cpu.rt_runtime_us"));
+    }
+
+    #[test]
+    fn moves_that_are_slow_are_told_of_where_programs_can_be_held() {
+        let found = |slow_moves: Option<&str>| {
+            let unified = Unified { home: "/cg/own".into(), slow_moves: slow_moves.map(Into::into) };
+            let missing = Err(Missing::NotMounted);
+            control_groups(&Survey { unified: Ok(unified), cpuset: missing, version_1: Vec::new() })
+        };
+        assert_eq!((found(None).status, found(None).remedy), (Status::Ok, None));
+        let Finding { status, remedy, .. } = found(Some("/cg"));
+        assert_eq!(status, Status::Ok);
+        assert!(remedy.is_some_and(|told| told.contains("remount,favordynmods /cg`")));
     }
 
     #[test]
