@@ -5,7 +5,7 @@
 //! response may be longer by one more stall, as long as the longest that was seen when the machine was measured; these are counted apart. One
 //! that is longer by more is a finding if it happens again in three more runs of the same system.
 
-use super::Fault;
+use super::{Fault, in_folder};
 use crate::draw::{self, Size};
 use crate::{Counts, Surroundings};
 use serde_json::Value;
@@ -39,15 +39,19 @@ pub fn attempt(seed: u64, around: &Surroundings, counts: &mut Counts) -> Result<
         return Ok(());
     };
     let text = system.to_toml();
-    judge(talea, machine, &text, counts).map_err(|what| Fault::new(what, text))
+    in_folder(|folder| judge(folder, (talea, machine), &text, counts)).map_err(|what| Fault::new(what, text))
 }
 
 /// How often a system is run again in which a response was longer than its bound.
 const AGAIN: usize = 3;
 
-fn judge(talea: &Path, machine: &Path, text: &str, counts: &mut Counts) -> Result<(), String> {
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let file = folder.path().join("drawn.toml");
+fn judge(
+    folder: &Path,
+    (talea, machine): (&Path, &Path),
+    text: &str,
+    counts: &mut Counts,
+) -> Result<(), String> {
+    let file = folder.join("drawn.toml");
     fs::write(&file, text).expect("the folder is ours");
     let checked =
         Command::new(talea).arg("check").arg(&file).arg("--machine").arg(machine).arg("--json").output();

@@ -1,7 +1,7 @@
 //! Hierarchies on real threads that are changed while they run, with programs among their threads, some of which were there before.
 
-use super::Fault;
 use super::threads::{GONE, MARK, nothing_is_left, verify, wait};
+use super::{Fault, in_folder};
 use crate::draw::{self, Size, one_of};
 use crate::{Counts, Surroundings};
 use rand::{Rng, RngExt};
@@ -37,7 +37,8 @@ pub fn attempt(seed: u64, around: &Surroundings, counts: &mut Counts) -> Result<
     };
     let text = system.to_toml();
     let mut made = Vec::new();
-    judge(seed, talea, (&system, &text), rng, (counts, &mut made)).map_err(|what| {
+    let tried = in_folder(|folder| judge(seed, (talea, folder), (&system, &text), rng, (counts, &mut made)));
+    tried.map_err(|what| {
         let changes: String = made.iter().map(|change| format!("# talea ctl {change}\n")).collect();
         Fault::new(what, changes + &text)
     })
@@ -57,16 +58,15 @@ fn with_programs(system: &System, rng: &mut impl Rng) -> Option<System> {
 
 fn judge(
     seed: u64,
-    talea: &Path,
+    (talea, folder): (&Path, &Path),
     (system, text): (&System, &str),
     rng: &mut impl Rng,
     (counts, made): (&mut Counts, &mut Vec<String>),
 ) -> Result<(), String> {
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let (file, out) = (folder.path().join("drawn.toml"), folder.path().join("out"));
+    let (file, out) = (folder.join("drawn.toml"), folder.join("out"));
     fs::write(&file, text).expect("the folder is ours");
     let mark = format!("{}-{seed}", std::process::id());
-    let said = folder.path().join("said");
+    let said = folder.join("said");
     let mut run = Command::new(talea)
         .args(["run", "--no-lower", "--for", "500ms", "--out"])
         .args([&out, &file])
@@ -85,7 +85,7 @@ fn judge(
     while !is_ready && since.elapsed() < READY && matches!(run.try_wait(), Ok(None)) {
         is_ready = control(talea, &[&address(first), "list"])?.status.success();
     }
-    let neighbours = Neighbours::start(folder.path())?;
+    let neighbours = Neighbours::start(folder)?;
     let mut members = BTreeMap::new();
     let changes = if is_ready { rng.random_range(1..=8) } else { 0 };
     for number in 0..changes {

@@ -3,7 +3,7 @@
 //! What is drawn has channels of its own and of the program, and code that goes by all that it is handed and answered, so that whatever the replay hands it
 //! otherwise shows. The judge is the code itself, which notes what it has seen, apart from what the replay says.
 
-use super::Fault;
+use super::{Fault, in_folder};
 use crate::Counts;
 use crate::draw::{self, Called, Calls, Changed, Deliveries};
 use rand::RngExt;
@@ -33,7 +33,7 @@ pub fn attempt(seed: u64, counts: &mut Counts) -> Result<(), Fault> {
         return Ok(());
     };
     let text = system.to_toml();
-    judge(seed, &system, &plans, counts).map_err(|what| Fault::new(what, text))
+    in_folder(|folder| judge((seed, folder), &system, &plans, counts)).map_err(|what| Fault::new(what, text))
 }
 
 /// A program of this seed: the code of its operations, and its channel.
@@ -55,9 +55,13 @@ impl Program {
     }
 }
 
-fn judge(seed: u64, system: &System, plans: &[Plan], counts: &mut Counts) -> Result<(), String> {
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let trace = folder.path().join("trace.talea");
+fn judge(
+    (seed, folder): (u64, &Path),
+    system: &System,
+    plans: &[Plan],
+    counts: &mut Counts,
+) -> Result<(), String> {
+    let trace = folder.join("trace.talea");
     let calls = Calls::that_take_time();
     let Some(outcome) = recorded((seed, &calls), system, plans, &trace)? else {
         counts.refused += 1;

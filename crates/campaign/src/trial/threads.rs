@@ -1,6 +1,6 @@
 //! The command on real threads: what it records obeys the rules, and nothing of it is left, however it ends.
 
-use super::Fault;
+use super::{Fault, in_folder};
 use crate::draw::{self, Size, one_of};
 use crate::{Counts, Surroundings};
 use rand::RngExt;
@@ -24,12 +24,11 @@ pub fn attempt(seed: u64, around: &Surroundings, counts: &mut Counts) -> Result<
         return Ok(());
     };
     let text = system.to_toml();
-    judge(seed, talea, &text, counts).map_err(|what| Fault::new(what, text))
+    in_folder(|folder| judge(seed, (talea, folder), &text, counts)).map_err(|what| Fault::new(what, text))
 }
 
-fn judge(seed: u64, talea: &Path, text: &str, counts: &mut Counts) -> Result<(), String> {
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let (file, out) = (folder.path().join("drawn.toml"), folder.path().join("out"));
+fn judge(seed: u64, (talea, folder): (&Path, &Path), text: &str, counts: &mut Counts) -> Result<(), String> {
+    let (file, out) = (folder.join("drawn.toml"), folder.join("out"));
     fs::write(&file, text).expect("the folder is ours");
     let rng = &mut draw::numbers(!seed);
     let kill = rng.random_ratio(1, 3).then(|| Duration::from_micros(rng.random_range(0..400_000)));
@@ -44,7 +43,7 @@ fn judge(seed: u64, talea: &Path, text: &str, counts: &mut Counts) -> Result<(),
         .args([&out, &file])
         .env(MARK, &mark)
         .stdout(Stdio::null())
-        .stderr(fs::File::create(folder.path().join("said")).expect("the folder is ours"))
+        .stderr(fs::File::create(folder.join("said")).expect("the folder is ours"))
         .spawn()
         .map_err(|error| format!("cannot start {}: {error}", talea.display()))?;
     if let Some(after) = kill {
@@ -52,7 +51,7 @@ fn judge(seed: u64, talea: &Path, text: &str, counts: &mut Counts) -> Result<(),
         let _gone_already = run.kill();
     }
     let ended = wait(&mut run)?;
-    let said = fs::read_to_string(folder.path().join("said")).unwrap_or_default();
+    let said = fs::read_to_string(folder.join("said")).unwrap_or_default();
     if said.contains("panicked at") {
         return Err(format!("a panic: {said}"));
     }
