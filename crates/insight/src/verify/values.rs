@@ -219,7 +219,7 @@ impl Judge<'_> {
         let is_each = matches!(site.take, Taking::Each { .. });
         // A queue is drained in the order of publication: what is visible behind a value that is not waits with it.
         let is_there = |value: &&Value| {
-            value.visible <= as_of && (tolerance == Duration::ZERO || value.published <= sure)
+            value.visible <= as_of.min(looks) && (tolerance == Duration::ZERO || value.published <= sure)
         };
         let newest = match is_instance {
             true => None,

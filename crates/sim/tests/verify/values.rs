@@ -183,6 +183,37 @@ fn what_a_stopped_thread_may_not_have_handed_on_yet_is_missed_possibly() {
     assert_eq!(judged(2), (1, 0));
 }
 
+/// What becomes visible between the beginning of a job and its telling what it took was not there when it looked, and may have been.
+#[test]
+fn what_becomes_visible_before_a_thread_tells_what_it_took_is_not_missed() {
+    let text = "[system]\nname = \"late\"\nstrategy = \"rms\"\nlane_dispatch = \"nonpreemptive\"\n[[node]]\nname = \"one\"\ncpus = [0]\n\
+                [[task]]\nname = \"p\"\nperiod = \"10ms\"\nwcet = \"1ms\"\ncommunication = \"let\"\n\
+                outputs = [{ name = \"v\", bytes = 8 }]\n\
+                [[task]]\nname = \"c\"\nperiod = \"20ms\"\nphase = \"9900us\"\nwcet = \"1ms\"\n\
+                inputs = [{ name = \"v\", from = \"p.v\", take = \"latest\" }]\n";
+    let system = talea_model::parse("late.toml", text, std::path::Path::new(".")).expect("a system").system;
+    let mut metadata = metadata(&system);
+    metadata.origin = talea_record::Origin::Threads { realtime: true };
+    let mut records = records_with(&system, &[], 100_000_000, DispatchRecords::Kept);
+    let taken = records.iter().filter_map(Take::read).filter_map(|take| Some(take.from?.instance));
+    assert_eq!(taken.collect::<Vec<_>>(), [1, 3, 5, 7], "the one before the period that is about to end");
+    let beyond_the_end = Duration::from_micros(150);
+    for record in records.iter_mut().filter(|record| record.event == Event::TAKE) {
+        record.time = record.time.saturating_add(beyond_the_end);
+    }
+    records.sort_by_key(|record| record.time);
+    let judged = |newer: u64| {
+        let mut records = records.clone();
+        let record = records.iter_mut().find(|record| is_third_take(record)).expect("the third takes a value");
+        let take = Take::read(record).expect("it is one");
+        let from = take.from.map(|from| JobId { instance: from.instance + newer, ..from });
+        *record = Take { from, ..take }.at(record.time, record.cpu);
+        of_values(&verify(&metadata, &records, &system, Duration::from_micros(200)))
+    };
+    assert_eq!([judged(0), judged(1)], [(5, 0, 0), (5, 0, 0)]);
+    assert_eq!(judged(2).1, 1, "nobody has published that");
+}
+
 /// A job that a run's end found in its midst takes values behind it: since when it looks is not known any more.
 #[test]
 fn what_is_taken_after_the_end_of_the_run_is_not_judged() {
