@@ -37,9 +37,16 @@ enum talea_type {
     TALEA_BYTES16 = 14
 };
 
+/* Types of a long field: a text, or bytes, of at most `bound` bytes, 1 to 256. An event has one of them at most; it takes the 16 bits, so that
+ * the other fields have two words. Each 24 bytes are one record more in the ring. What is longer is cut, a text between characters, and shown
+ * with an ellipsis at its end. */
+#define TALEA_LONG_TEXT(bound) TALEA_LONG(0x10000u, bound)
+#define TALEA_LONG_BYTES(bound) TALEA_LONG(0x20000u, bound)
+#define TALEA_LONG(type, bound) ((type) | ((uint32_t)(bound) > 0xffffu ? 0u : (uint32_t)(bound)))
+
 struct talea_field {
     const char *name;
-    uint32_t type; /* enum talea_type */
+    uint32_t type; /* enum talea_type, or a long type */
 };
 
 struct talea_event {
@@ -49,14 +56,21 @@ struct talea_event {
     size_t field_count;
 };
 
-/* The value of a field: `u` of unsigned types and TALEA_BOOL, `i` of signed ones and TALEA_DURATION, `f` of floating-point ones. A null
- * text is an empty one. */
+/* The value of a field of TALEA_LONG_BYTES. */
+struct talea_span {
+    const unsigned char *data; /* NULL is none, whatever the length */
+    size_t length;
+};
+
+/* The value of a field: `u` of unsigned types and TALEA_BOOL, `i` of signed ones and TALEA_DURATION, `f` of floating-point ones, `text` of
+ * TALEA_TEXT and TALEA_LONG_TEXT, `span` of TALEA_LONG_BYTES. A null text, and a null span, is an empty one. */
 union talea_value {
     uint64_t u;
     int64_t i;
     double f;
     const char *text;
     const unsigned char *bytes; /* 8 or 16 of them */
+    const struct talea_span *span;
 };
 
 typedef struct talea_stream talea_stream;

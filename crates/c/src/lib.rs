@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use talea_record::Event;
-use talea_record::declaration::{EventEntry, Family, Field, FieldKind, Place, Text};
-use talea_record::stream::declare::{DeclaredFamily, Payload, number_of, pack_into};
+use talea_record::declaration::{EventEntry, Family, Field, FieldKind, LONGEST, Place, Text, is_bound};
+use talea_record::stream::declare::{DeclaredFamily, LongPayload, Payload, number_of, pack_into};
 use talea_record::stream::{LocalWriter, Stream, attach_thread};
 
 thread_local! {
@@ -42,14 +42,39 @@ pub union CValue {
     f: f64,
     text: *const c_char,
     bytes: *const u8,
+    span: *const CSpan,
+}
+
+/// `struct talea_span`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CSpan {
+    data: *const u8,
+    length: usize,
 }
 
 /// A registered family.
 #[derive(Debug)]
 pub struct CFamily {
     declared: &'static DeclaredFamily,
-    /// By event: its fields' kinds and places.
-    fields: Vec<Vec<(FieldKind, Place)>>,
+    events: Vec<Fields>,
+}
+
+/// The fields of an event.
+#[derive(Debug)]
+struct Fields {
+    /// Their kinds and places.
+    all: Vec<(FieldKind, Place)>,
+    /// The index and the bound of the long one.
+    long: Option<(usize, usize)>,
+}
+
+impl Fields {
+    fn new(all: Vec<(FieldKind, Place)>) -> Self {
+        let bounds = all.iter().map(|(kind, _)| kind.bound());
+        let long = bounds.enumerate().find_map(|(index, bound)| Some((index, usize::from(bound?))));
+        Fields { all, long }
+    }
 }
 
 /// The kinds of fields by their numbers in the header.
@@ -70,6 +95,17 @@ const KINDS: [FieldKind; 15] = [
     FieldKind::Bytes8,
     FieldKind::Bytes16,
 ];
+
+/// The kind of a field with this number. Long ones have their bound in the low half.
+fn kind_of(number: u32) -> Option<FieldKind> {
+    let bound = number as u16;
+    match number >> 16 {
+        0 => KINDS.get(number as usize).copied(),
+        1 if is_bound(bound.into()) => Some(FieldKind::LongText(bound)),
+        2 if is_bound(bound.into()) => Some(FieldKind::LongBytes(bound)),
+        _ => None,
+    }
+}
 
 fn fail(error: impl ToString) {
     let text = error.to_string().replace('\0', " ");
@@ -178,7 +214,7 @@ unsafe fn register(
                 })
                 .collect(),
         });
-        places.push(fields.into_iter().map(|(_, kind, place)| (kind, place)).collect());
+        places.push(Fields::new(fields.into_iter().map(|(_, kind, place)| (kind, place)).collect()));
     }
     let number = number_of(&name);
     // A family stays for as long as the process, as the statics of Rust programs do.
@@ -186,7 +222,7 @@ unsafe fn register(
     let family = Family { number, name: name.into(), about: about.into(), events };
     let declared = &*Box::leak(Box::new(DeclaredFamily::new(family, &[])));
     declared.register().map_err(|error| error.to_string())?;
-    Ok(CFamily { declared, fields: places })
+    Ok(CFamily { declared, events: places })
 }
 
 /// # Safety
@@ -194,12 +230,15 @@ unsafe fn register(
 unsafe fn fields_of(name: &str, event: &CEvent) -> Result<Vec<(String, FieldKind, Place)>, String> {
     // SAFETY: the caller's promise.
     let fields = unsafe { slice_of(event.fields, event.field_count) }?;
-    let kind = |field: &CField| KINDS.get(field.kind as usize).copied();
-    let kinds: Option<Vec<FieldKind>> = fields.iter().map(kind).collect();
-    let kinds = kinds.ok_or_else(|| format!("a field of event \"{name}\" has no known type"))?;
+    let kinds: Option<Vec<FieldKind>> = fields.iter().map(|field| kind_of(field.kind)).collect();
+    let kinds = kinds.ok_or_else(|| {
+        format!("a field of event \"{name}\" has no known type, or a bound other than 1 to {LONGEST} bytes")
+    })?;
     let mut places = vec![Place { part: talea_record::declaration::Part::First, shift: 0 }; kinds.len()];
     if !pack_into(&kinds, &mut places) {
-        return Err(format!("the fields of event \"{name}\" do not fit into two words and 16 bits"));
+        return Err(format!(
+            "the fields of event \"{name}\" do not fit into two words and 16 bits, which a long one takes"
+        ));
     }
     // SAFETY: the caller's promise.
     let names: Result<Vec<String>, _> = fields.iter().map(|field| unsafe { text_of(field.name) }).collect();
@@ -241,7 +280,7 @@ pub unsafe extern "C" fn talea_detach_thread(ring: *mut LocalWriter) {
 pub unsafe extern "C" fn talea_is_on(family: *const CFamily, event: usize) -> c_int {
     // SAFETY: families stay for as long as the process.
     let family = unsafe { family.as_ref() };
-    let is_on = |family: &CFamily| event < family.fields.len() && family.declared.is_on(event as u8);
+    let is_on = |family: &CFamily| event < family.events.len() && family.declared.is_on(event as u8);
     c_int::from(family.is_some_and(is_on))
 }
 
@@ -253,17 +292,48 @@ pub unsafe extern "C" fn talea_is_on(family: *const CFamily, event: usize) -> c_
 pub unsafe extern "C" fn talea_write(family: *const CFamily, event: usize, values: *const CValue) {
     // SAFETY: families stay for as long as the process.
     let Some(family) = (unsafe { family.as_ref() }) else { return };
-    let Some(fields) = family.fields.get(event) else { return };
+    let Some(fields) = family.events.get(event) else { return };
     let number = event as u8;
-    family.declared.emit(number, || {
+    let payload = || {
         let family_number = family.declared.family().number;
         let mut payload = Payload::new(Event(u16::from_be_bytes([family_number, number])));
-        for (index, (kind, place)) in fields.iter().enumerate() {
+        for (index, (kind, place)) in fields.all.iter().enumerate() {
             // SAFETY: there is a value of its type for each field.
             payload = unsafe { with(payload, *kind, *place, *values.add(index)) };
         }
         payload
-    });
+    };
+    match fields.long {
+        None => family.declared.emit(number, payload),
+        Some((index, bound)) => family.declared.emit(number, || {
+            // SAFETY: likewise.
+            unsafe { with_long(payload(), fields.all[index].0, bound, *values.add(index)) }
+        }),
+    }
+}
+
+/// # Safety
+/// The value has the type that `kind` says, which is a long one, for as long as the payload is there.
+unsafe fn with_long<'a>(payload: Payload, kind: FieldKind, bound: usize, value: CValue) -> LongPayload<'a> {
+    if let FieldKind::LongBytes(_) = kind {
+        // SAFETY: the caller's promise: null, or a span.
+        let span = unsafe { value.span.as_ref() }.filter(|span| !span.data.is_null());
+        // SAFETY: the caller's promise: so many bytes are there.
+        let bytes = span.map(|span| unsafe { std::slice::from_raw_parts(span.data, span.length) });
+        return payload.with_long_bytes(bytes.unwrap_or(&[]), bound);
+    }
+    // SAFETY: the caller's promise.
+    payload.with_long_text(unsafe { text_at(value) }, bound)
+}
+
+/// The bytes of a text up to its zero; none of a null one.
+///
+/// # Safety
+/// The value is a text.
+unsafe fn text_at<'a>(value: CValue) -> &'a [u8] {
+    // SAFETY: the caller's promise: null, or ended by a zero.
+    let text = unsafe { (!value.text.is_null()).then(|| CStr::from_ptr(value.text)) };
+    text.map_or(&[], CStr::to_bytes)
 }
 
 /// # Safety
@@ -283,11 +353,10 @@ unsafe fn with(payload: Payload, kind: FieldKind, place: Place, value: CValue) -
         FieldKind::U8 => payload.with(place, u as u8),
         FieldKind::I8 => payload.with(place, i as i8),
         FieldKind::Bool => payload.with(place, u != 0),
-        FieldKind::Text => {
-            // SAFETY: the caller's promise: null, or ended by a zero.
-            let text = unsafe { (!value.text.is_null()).then(|| CStr::from_ptr(value.text)) };
-            payload.with(place, Text::from_bytes(text.map_or(&[], CStr::to_bytes)))
-        }
+        // SAFETY: the caller's promise.
+        FieldKind::Text => payload.with(place, Text::from_bytes(unsafe { text_at(value) })),
+        // They come behind the others.
+        FieldKind::LongText(_) | FieldKind::LongBytes(_) => payload,
         // SAFETY: the caller's promise: so many bytes.
         FieldKind::Bytes8 => payload.with(place, unsafe { *value.bytes.cast::<[u8; 8]>() }),
         // SAFETY: likewise.

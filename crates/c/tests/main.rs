@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use talea_record::declaration::Value;
 use talea_record::stream::{RECORDER, Selection, Start, StreamDirectory, announcement};
-use talea_record::{Record, TraceFile};
+use talea_record::{EventParts, Record, TraceFile};
 use talea_recording::recording::{Recording, RecordingOptions};
 
 /// The library that Cargo has built for this test: the newest, for it may have built others before.
@@ -58,28 +58,43 @@ fn a_c_program_declares_and_writes_events() {
     let (pid, output) = (child.id(), child.wait_with_output().unwrap());
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{errors}");
-    assert!(errors.contains("\"no/name\" cannot name a stream") && errors.contains("do not fit"), "{errors}");
+    let told =
+        ["\"no/name\" cannot name a stream", "\"wide\" do not fit", "\"two\" do not fit", "1 to 256 bytes"];
+    assert!(told.iter().all(|part| errors.contains(part)), "{errors}");
     assert_eq!(recording.finish().unwrap().lost_in_all(), 0);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let said: Vec<u32> = said.lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(said[0], 1, "a recorder wants it");
+    let thread = said[1];
 
     let trace = TraceFile::open(&log).unwrap();
     let names = trace.name_space().unwrap();
     let nav = names.family("nav").unwrap();
     let records: Vec<Record> = trace.records().unwrap().map(Result::unwrap).collect();
     let of_nav = records.iter().filter(|record| record.event.family() == nav.number);
-    let told: Vec<(String, Vec<Value>)> = of_nav
-        .clone()
-        .map(|record| {
+    let mut parts = EventParts::default();
+    let mut told: Vec<(String, Vec<Value>)> = Vec::new();
+    for record in &records {
+        assert!(parts.learn(record));
+        if record.event.family() == nav.number {
             let entry = names.event(record.event).unwrap().1;
-            (entry.name.to_string(), entry.fields.iter().map(|field| field.value(record)).collect())
-        })
-        .collect();
+            let values = entry.fields.iter().map(|field| field.value(record, parts.of(record)));
+            told.push((entry.name.to_string(), values.collect()));
+        }
+    }
     let bytes = Value::Bytes(vec![1, 2, 3, 4, 5, 6, 7, 0xff]);
+    let said =
+        |message: &str| ("said", vec![Value::Unsigned(3), Value::Text(message.into()), Value::Unsigned(17)]);
     let expected = [
         ("fix", vec![Value::Float(47.25), Value::Unsigned(9), Value::Signed(-5)]),
         ("raw", vec![bytes, Value::Signed(-1), Value::Bool(true)]),
+        said("exactly forty bytes of a message, or not"),
+        said("what is longer is cut between characters…"),
+        said("what is longer is cut between character…"),
+        said(""),
+        ("frame", vec![Value::Bytes(vec![0, 1, 2])]),
+        ("frame", vec![Value::CutBytes((0..=255).collect())]),
+        ("frame", vec![Value::Bytes(Vec::new())]),
         ("named", vec![Value::Text("a text that is l".into())]),
     ];
     assert_eq!(told, expected.map(|(name, values)| (name.to_owned(), values)));
@@ -90,7 +105,8 @@ fn a_c_program_declares_and_writes_events() {
             thread.rev().find(|(record, _)| wrote(record)).unwrap().1
         })
         .collect();
-    assert_eq!(threads, [pid, pid, said[1]], "who wrote them");
+    let by_main = vec![pid; 9];
+    assert_eq!(threads, [by_main, vec![thread]].concat(), "who wrote them");
 }
 
 fn thread_of(record: &Record) -> Option<u32> {

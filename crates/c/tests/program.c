@@ -9,10 +9,14 @@
 static const struct talea_field fix[] = {{"latitude", TALEA_F64}, {"satellites", TALEA_U8}, {"drift", TALEA_I32}};
 static const struct talea_field named[] = {{"who", TALEA_TEXT}};
 static const struct talea_field raw[] = {{"digest", TALEA_BYTES8}, {"sign", TALEA_I8}, {"ok", TALEA_BOOL}};
+static const struct talea_field said[] = {{"level", TALEA_U8}, {"message", TALEA_LONG_TEXT(40)}, {"line", TALEA_U32}};
+static const struct talea_field frame[] = {{"data", TALEA_LONG_BYTES(256)}};
 static const struct talea_event events[] = {
     {"fix", "A position was computed.", fix, 3},
     {"named", "Somebody has a name.", named, 1},
     {"raw", "What came over the wire.", raw, 3},
+    {"said", "The program says something.", said, 3},
+    {"frame", "A frame came.", frame, 1},
 };
 
 static const talea_family *nav;
@@ -39,7 +43,18 @@ int main(void) {
         return 4;
     }
     fprintf(stderr, "%s\n", talea_error());
-    nav = talea_register("nav", "What the navigation filter does.", events, 3);
+    static const struct talea_field long_ones[] = {{"a", TALEA_LONG_TEXT(257)}, {"b", TALEA_LONG_TEXT(8)}, {"c", TALEA_LONG_TEXT(8)}};
+    static const struct talea_event too_long[] = {{"long", "It is too long.", long_ones, 1}};
+    static const struct talea_event two_long[] = {{"two", "One is enough.", long_ones + 1, 2}};
+    if (talea_register("long", "Too much.", too_long, 1) != NULL) {
+        return 6;
+    }
+    fprintf(stderr, "%s\n", talea_error());
+    if (talea_register("two", "Too much.", two_long, 1) != NULL) {
+        return 7;
+    }
+    fprintf(stderr, "%s\n", talea_error());
+    nav = talea_register("nav", "What the navigation filter does.", events, 5);
     if (nav == NULL) {
         fprintf(stderr, "%s\n", talea_error());
         return 5;
@@ -51,6 +66,26 @@ int main(void) {
     talea_write(nav, 0, position);
     talea_write(nav, 2, bytes);
     talea_write(nav, 99, bytes);
+    union talea_value message[] = {{.u = 3}, {.text = "exactly forty bytes of a message, or not"}, {.u = 17}};
+    talea_write(nav, 3, message);
+    /* The fortieth byte is the first one of a character of two. */
+    message[1].text = "what is longer is cut between charactersé";
+    talea_write(nav, 3, message);
+    message[1].text = "what is longer is cut between characteré, and more";
+    talea_write(nav, 3, message);
+    message[1].text = NULL;
+    talea_write(nav, 3, message);
+    unsigned char many[300];
+    for (int index = 0; index < 300; index++) {
+        many[index] = (unsigned char)index;
+    }
+    struct talea_span span = {many, 3};
+    union talea_value data[] = {{.span = &span}};
+    talea_write(nav, 4, data);
+    span.length = 300;
+    talea_write(nav, 4, data);
+    data[0].span = NULL;
+    talea_write(nav, 4, data);
     pthread_t thread;
     pthread_create(&thread, NULL, work, NULL);
     pthread_join(thread, NULL);

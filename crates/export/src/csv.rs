@@ -58,9 +58,13 @@ pub fn export_csv(
     let mut fields = String::new();
     for record in records {
         let row = decoder.row(&record);
+        if record.is_part() {
+            continue;
+        }
+        let long = decoder.long(&record);
         fields.clear();
         if let Some(declared) = decoder.event(record.event) {
-            push_pairs(&mut fields, declared.values(metadata, &record));
+            push_pairs(&mut fields, declared.values(metadata, &record, long.as_deref()));
         }
         writer.serialize((
             (row.time_ns, row.event, row.family, row.node, row.cpu, row.lane),

@@ -34,7 +34,7 @@ use packets::{Streams, is_stream_file};
 use std::io;
 use std::path::{Path, PathBuf};
 use talea_record::event::{Lost, builtin};
-use talea_record::{Definition, Metadata, NameSpace, Record, Sink};
+use talea_record::{Definition, EventParts, Metadata, NameSpace, Record, Sink};
 use thiserror::Error;
 use tsdl::Domain;
 
@@ -50,6 +50,7 @@ pub struct CtfExport {
     /// Declared events, and those met so far that no family declares.
     layouts: EventTable<Layout>,
     threads: Threads,
+    parts: EventParts,
     streams: Streams,
     domain: Domain,
     records: u64,
@@ -60,7 +61,7 @@ pub struct CtfExport {
 /// What became of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CtfSummary {
-    /// Events written, one for each record.
+    /// Events written, one for each record that is not a part of one.
     pub events: u64,
     /// Events that came behind a later one of their stream, or before the origin of the clock. The format cannot say
     /// so: they carry the time of the event before them, or 0.
@@ -133,6 +134,7 @@ impl CtfExport {
             metadata: metadata.clone(),
             layouts: EventTable::new(layouts),
             threads: Threads::of(metadata),
+            parts: EventParts::default(),
             streams: Streams::new(folder),
             domain: Domain::User,
             records: 0,
@@ -171,14 +173,19 @@ impl CtfExport {
             self.layouts.insert(event, Layout::undeclared(event));
         }
         let layout = self.layouts.get(event).expect("declared, or just made");
-        let threads = &self.threads;
-        self.streams.event(cpu, event.0, time, |bytes| layout.write(record, threads, bytes))
+        let (threads, parts) = (&self.threads, &self.parts);
+        self.streams.event(cpu, event.0, time, |bytes| layout.write(record, threads, parts, bytes))
     }
 }
 
 impl Sink for CtfExport {
     fn record(&mut self, record: Record) {
         if self.failure.is_some() {
+            return;
+        }
+        if record.is_part() {
+            // One that does not follow the others leaves their event without bytes.
+            self.parts.learn(&record);
             return;
         }
         if record.event.family() == builtin::KERNEL.number {

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::fmt::{self, Write as _};
 use talea_record::declaration::{Field, FieldKind, Part, Value};
 use talea_record::event::{JobOrNone, Meaning, WordType};
-use talea_record::{Definition, EdgeEntry, Event, JobId, Metadata, NameSpace, Record};
+use talea_record::{Definition, EdgeEntry, Event, EventParts, JobId, Metadata, NameSpace, Record};
 use talea_text::is_hidden;
 use talea_time::{Duration, Instant};
 
@@ -50,6 +50,8 @@ pub(crate) struct Decoder {
     events: EventTable<Declared>,
     /// As of the latest record that was shown or [learnt from](Decoder::learn).
     writers: RefCell<Writers>,
+    /// Likewise, of the event that comes next.
+    parts: RefCell<EventParts>,
 }
 
 /// A declared event.
@@ -62,6 +64,7 @@ pub(crate) struct Declared {
     /// Its number.
     pub event: Event,
     fields: Vec<(Field, Meaning)>,
+    has_long: bool,
 }
 
 /// A record, as far as it is the same for all events.
@@ -114,11 +117,12 @@ impl Decoder {
                 let event = family.event(entry);
                 let fields = entry.fields.iter().map(|field| (field.clone(), event.meaning(&field.name)));
                 let (family, name) = (family.name.clone().into_owned(), entry.name.clone().into_owned());
-                (event, Declared { family, name, event, fields: fields.collect() })
+                let has_long = entry.fields.iter().any(|field| field.kind.bound().is_some());
+                (event, Declared { family, name, event, fields: fields.collect(), has_long })
             })
         });
         let (events, metadata) = (EventTable::new(declared), metadata.clone());
-        Decoder { events, metadata, writers: RefCell::default() }
+        Decoder { events, metadata, writers: RefCell::default(), parts: RefCell::default() }
     }
 
     /// The same, which knows these threads.
@@ -135,6 +139,14 @@ impl Decoder {
     /// Learns from a record that is not shown, but comes before those that are.
     pub fn learn(&self, record: &Record) {
         self.writers.borrow_mut().learn(record);
+        // A part that does not follow the others leaves their event without bytes.
+        self.parts.borrow_mut().learn(record);
+    }
+
+    /// The bytes of the record's long field; `None` if it has none, or some of them are missing.
+    pub fn long(&self, record: &Record) -> Option<Vec<u8>> {
+        let has_long = self.event(record.event).is_some_and(|declared| declared.has_long);
+        has_long.then(|| self.parts.borrow().of(record).map(<[u8]>::to_vec)).flatten()
     }
 
     /// Takes what was defined meanwhile.
@@ -199,14 +211,17 @@ impl Declared {
         self.fields.iter().map(|(field, meaning)| (field.name.as_ref(), kind(field.kind, *meaning)))
     }
 
-    /// The values of its fields in `record`, in the same order.
+    /// The values of its fields in `record`, whose long field has these bytes, in the same order.
     pub fn values<'a>(
         &'a self,
         metadata: &'a Metadata,
         record: &'a Record,
+        long: Option<&'a [u8]>,
     ) -> impl Iterator<Item = (&'a str, Shown<'a>)> {
         let values = self.fields.iter();
-        values.map(|(field, meaning)| (field.name.as_ref(), shown(metadata, field, *meaning, record)))
+        values.map(move |(field, meaning)| {
+            (field.name.as_ref(), shown(metadata, field, *meaning, record, long))
+        })
     }
 }
 
@@ -234,8 +249,9 @@ impl Declared {
         &'a self,
         metadata: &'a Metadata,
         record: &'a Record,
+        long: Option<&'a [u8]>,
     ) -> impl Iterator<Item = Shown<'a>> {
-        self.beside_row().map(|(field, meaning)| shown(metadata, field, *meaning, record))
+        self.beside_row().map(move |(field, meaning)| shown(metadata, field, *meaning, record, long))
     }
 
     /// The fields in words, without those that [`Row`] has; instants in seconds from the start.
@@ -243,14 +259,15 @@ impl Declared {
         &'a self,
         metadata: &'a Metadata,
         record: &'a Record,
+        long: Option<&'a [u8]>,
     ) -> impl Iterator<Item = (&'a str, String)> {
         let others = self.beside_row();
-        others.map(|(field, meaning)| {
-            let value = match (shown(metadata, field, *meaning, record), field.kind) {
+        others.map(move |(field, meaning)| {
+            let value = match (shown(metadata, field, *meaning, record, long), field.kind) {
                 (Shown::Absent, _) => "-".to_owned(),
                 (Shown::Signed(ns), FieldKind::Instant) => format!("{:.9}s", ns as f64 / 1e9),
                 (Shown::Signed(ns), FieldKind::Duration) => Duration::from_nanos(ns).rounded().to_string(),
-                (Shown::Text(text), FieldKind::Text) => format!("{text:?}"),
+                (Shown::Text(text), FieldKind::Text | FieldKind::LongText(_)) => format!("{text:?}"),
                 (Shown::Unsigned(tid), _) if *meaning == Meaning::Thread => {
                     thread_text(metadata, tid, record.time)
                 }
@@ -278,14 +295,28 @@ fn kind(kind: FieldKind, meaning: Meaning) -> ShownKind {
         (FieldKind::U64 | FieldKind::U32 | FieldKind::U16 | FieldKind::U8, _) => ShownKind::Unsigned,
         (FieldKind::F64 | FieldKind::F32, _) => ShownKind::Float,
         (FieldKind::Bool, _) => ShownKind::Bool,
-        (FieldKind::Job | FieldKind::Text | FieldKind::Bytes8 | FieldKind::Bytes16, _) => ShownKind::Text,
+        (
+            FieldKind::Job
+            | FieldKind::Text
+            | FieldKind::Bytes8
+            | FieldKind::Bytes16
+            | FieldKind::LongText(_)
+            | FieldKind::LongBytes(_),
+            _,
+        ) => ShownKind::Text,
         _ => ShownKind::Signed,
     }
 }
 
 /// A field's value, of the type that [`kind`] says.
-fn shown<'a>(metadata: &'a Metadata, field: &Field, meaning: Meaning, record: &Record) -> Shown<'a> {
-    match field.value(record) {
+fn shown<'a>(
+    metadata: &'a Metadata,
+    field: &Field,
+    meaning: Meaning,
+    record: &Record,
+    long: Option<&[u8]>,
+) -> Shown<'a> {
+    match field.value(record, long) {
         Value::Unsigned(number) => match meaning {
             Meaning::Number | Meaning::Deadline | Meaning::Job | Meaning::Flag | Meaning::Thread => {
                 Shown::Unsigned(number)
@@ -301,7 +332,8 @@ fn shown<'a>(metadata: &'a Metadata, field: &Field, meaning: Meaning, record: &R
         Value::Job(job) if job.pack() == u64::MAX => Shown::Absent,
         Value::Job(job) => Shown::Text(job_text(metadata, job).into()),
         Value::Text(text) => Shown::Text(text.into()),
-        bytes @ Value::Bytes(_) => Shown::Text(bytes.to_string().into()),
+        bytes @ (Value::Bytes(_) | Value::CutBytes(_)) => Shown::Text(bytes.to_string().into()),
+        Value::Missing => Shown::Absent,
     }
 }
 

@@ -112,6 +112,7 @@ impl<W: Write + Send> ParquetExport<W> {
     }
 
     fn push(&mut self, record: &Record) {
+        let long = self.decoder.long(record);
         let row = self.decoder.row(record);
         let fixed = [
             Cell::Signed(row.time_ns),
@@ -138,7 +139,7 @@ impl<W: Write + Send> ParquetExport<W> {
         }
         let declared = self.decoder.event(record.event).zip(self.columns_of.get(record.event));
         if let Some((declared, places)) = declared {
-            let values = declared.values_beside_row(self.decoder.metadata(), record);
+            let values = declared.values_beside_row(self.decoder.metadata(), record, long.as_deref());
             for (value, place) in values.zip(places) {
                 self.columns[*place].push(self.rows, (&value).into());
             }
@@ -167,6 +168,9 @@ impl<W: Write + Send> Sink for ParquetExport<W> {
     fn record(&mut self, record: Record) {
         if self.failure.is_some() {
             return;
+        }
+        if record.is_part() {
+            return self.decoder.learn(&record);
         }
         self.push(&record);
         if self.rows == GROUP_ROWS {

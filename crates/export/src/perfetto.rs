@@ -146,6 +146,9 @@ impl<W: Write> Sink for PerfettoExport<W> {
         if self.failure.is_some() {
             return;
         }
+        if record.is_part() {
+            return self.decoder.learn(&record);
+        }
         self.last = self.last.max(record.time);
         self.kernel.reach(record.time, &mut self.out);
         self.jobs.record(&record, &mut self.out);

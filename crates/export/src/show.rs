@@ -67,8 +67,9 @@ impl Listing {
     /// that it has no words for, and for process and thread of events of programs. Records are to be given in their order.
     pub fn line(&self, record: &Record) -> String {
         self.decoder.learn(record);
-        let mut line =
-            format(self.decoder.metadata(), record, self.decoder.event(record.event), self.columns);
+        let long = self.decoder.long(record);
+        let declared = self.decoder.event(record.event).map(|declared| (declared, long.as_deref()));
+        let mut line = format(self.decoder.metadata(), record, declared, self.columns);
         if let (Some(pid), Some(tid)) = self.decoder.writer(record) {
             line.push_str(&format!("  pid={pid} tid={tid}"));
         }
@@ -105,7 +106,10 @@ impl Serialize for Fields<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let record = self.record;
         match self.decoder.event(record.event) {
-            Some(declared) => serializer.collect_map(declared.values(self.decoder.metadata(), record)),
+            Some(declared) => {
+                let long = self.decoder.long(record);
+                serializer.collect_map(declared.values(self.decoder.metadata(), record, long.as_deref()))
+            }
             None => serializer.collect_map(
                 [
                     ("word0", record.words[0]),
@@ -125,11 +129,14 @@ pub fn format_record(metadata: &Metadata, record: &Record) -> String {
     format(metadata, record, None, Columns::of(metadata))
 }
 
-fn format(metadata: &Metadata, record: &Record, declared: Option<&Declared>, columns: Columns) -> String {
+/// The event's declaration, and the bytes of its long field.
+type WithLong<'a> = (&'a Declared, Option<&'a [u8]>);
+
+fn format(metadata: &Metadata, record: &Record, declared: Option<WithLong<'_>>, columns: Columns) -> String {
     let seconds = since(record.time, metadata.start) as f64 / 1e9;
     let event = match (record.event.name(), declared) {
         (Some(name), _) => name.to_owned(),
-        (None, Some(declared)) => format!("{}:{}", declared.family, declared.name),
+        (None, Some((declared, _))) => format!("{}:{}", declared.family, declared.name),
         (None, None) => format!("event {:#06x}", record.event.0),
     };
     let node = node_name(metadata, record).unwrap_or("-");
@@ -153,8 +160,8 @@ fn format(metadata: &Metadata, record: &Record, declared: Option<&Declared>, col
 }
 
 /// `name=value name=value`, without what the line has in columns of its own.
-fn fields(metadata: &Metadata, record: &Record, declared: &Declared) -> String {
-    let pairs = declared.for_people(metadata, record);
+fn fields(metadata: &Metadata, record: &Record, (declared, long): WithLong<'_>) -> String {
+    let pairs = declared.for_people(metadata, record, long);
     pairs.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
 }
 

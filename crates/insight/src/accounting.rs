@@ -485,6 +485,9 @@ fn share(busy_ns: i64, duration_ns: i64, processors: usize) -> f64 {
 
 impl Sink for Accounting {
     fn record(&mut self, record: Record) {
+        if record.is_part() {
+            return;
+        }
         // Other families have their own readers.
         if record.event.family() > builtin::JOB.number {
             let is_of_chains = [builtin::PORT.number, builtin::EVENT.number].contains(&record.event.family())

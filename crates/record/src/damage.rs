@@ -11,8 +11,9 @@
 
 mod rules;
 
+use crate::declaration::Extent;
 use crate::event::RunEnd;
-use crate::{Event, Record, RunOutcome};
+use crate::{Event, EventParts, Record, RunOutcome};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
@@ -83,6 +84,10 @@ pub enum Fault {
     Time(Instant),
     /// A word or argument has a value that the event does not know.
     Value,
+    /// A part of a long field does not follow the one before, or stands before no event that has one.
+    Part,
+    /// Parts of the event's long field are missing.
+    Parts,
 }
 
 impl Damage {
@@ -178,6 +183,10 @@ impl fmt::Display for Fault {
             Fault::Processor(cpu) => write!(f, "no machine has a processor {cpu}"),
             Fault::Time(time) => write!(f, "its time, {} ns, does not fit the others", time.as_nanos()),
             Fault::Value => f.write_str("it has a value that its event does not know"),
+            Fault::Part => {
+                f.write_str("it is a part of a long field without the others, or without its event")
+            }
+            Fault::Parts => f.write_str("parts of its long field are missing"),
         }
     }
 }
@@ -187,20 +196,51 @@ impl fmt::Display for Fault {
 pub(crate) struct Screen {
     rules: Arc<Rules>,
     latest: Option<Instant>,
+    parts: EventParts,
+    /// Whether parts before the record that was checked last have no event.
+    has_parts_alone: bool,
 }
 
 impl Screen {
     pub fn new(rules: &Arc<Rules>) -> Self {
-        Screen { rules: Arc::clone(rules), latest: None }
+        let (rules, parts) = (Arc::clone(rules), EventParts::default());
+        Screen { rules, latest: None, parts, has_parts_alone: false }
     }
 
     /// What is wrong with the next record of a source, `ahead` of which stands another one, if that is known.
     pub fn check(&mut self, record: &Record, ahead: Option<Record>) -> Option<Fault> {
         let fault = self.rules.check(record).or_else(|| self.misplaced(record, ahead));
+        let fault = fault.or_else(|| self.torn(record));
         if fault.is_none() {
             self.latest = self.latest.max(Some(record.time));
         }
         fault
+    }
+
+    /// Whether parts are missing before the record. Others may stand between a part and what it is a part of.
+    fn torn(&mut self, record: &Record) -> Option<Fault> {
+        self.has_parts_alone = false;
+        if record.is_part() {
+            let had_some = self.parts.has_any();
+            let follows = self.parts.learn(record);
+            self.has_parts_alone = had_some && follows && self.parts.is_first();
+            return (!follows).then_some(Fault::Part);
+        }
+        if !self.rules.has_long(record.event) {
+            return None;
+        }
+        let is_whole = self.parts.of(record).is_some();
+        // Without any bytes there are no parts.
+        self.has_parts_alone = self.parts.has_any() && Extent::from_bits(record.arg).bytes() == 0;
+        self.parts.forget();
+        (!is_whole).then_some(Fault::Parts)
+    }
+
+    /// Notes in `damage` what is wrong with parts that stand before the record at `place`, which was checked last: they have no event.
+    pub fn note_parts_alone(&mut self, place: Place, damage: &mut Damage) {
+        if std::mem::take(&mut self.has_parts_alone) {
+            damage.note(place, Fault::Part);
+        }
     }
 
     /// Whether its time fits neither what came before nor what comes next.

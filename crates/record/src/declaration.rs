@@ -13,8 +13,10 @@ use std::borrow::Cow;
 use std::fmt;
 use talea_text::printable;
 
+mod long;
 mod text;
 
+pub use long::{Extent, LONGEST, LongBytes, LongText, cut_bytes, cut_text, is_bound};
 pub use text::Text;
 
 /// The first family number that is not reserved for Talea.
@@ -105,6 +107,10 @@ pub enum FieldKind {
     Bytes8,
     /// Both words: 16 bytes, likewise.
     Bytes16,
+    /// 16 bits, an [`Extent`]: up to so many bytes of UTF-8, which stand in records before the event.
+    LongText(u16),
+    /// 16 bits, likewise: up to so many bytes.
+    LongBytes(u16),
 }
 
 /// Where a field stands in a record; `shift` counts bits from the lowest.
@@ -153,11 +159,23 @@ pub enum Value {
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
+    /// The first of more bytes than the field has room for.
+    CutBytes(Vec<u8>),
+    /// A long field of which some bytes are lost.
+    Missing,
 }
 
 impl FieldKind {
-    /// As it is written in listings.
-    pub const fn name(self) -> &'static str {
+    /// Most bytes that a long field has; `None` of one that stands in its record.
+    pub const fn bound(self) -> Option<u16> {
+        match self {
+            FieldKind::LongText(most) | FieldKind::LongBytes(most) => Some(most),
+            _ => None,
+        }
+    }
+
+    /// As it is written in listings, without its bound.
+    const fn name(self) -> &'static str {
         match self {
             FieldKind::U64 => "u64",
             FieldKind::I64 => "i64",
@@ -176,6 +194,8 @@ impl FieldKind {
             FieldKind::Text => "text",
             FieldKind::Bytes8 => "bytes8",
             FieldKind::Bytes16 => "bytes16",
+            FieldKind::LongText(_) => "text",
+            FieldKind::LongBytes(_) => "bytes",
         }
     }
 
@@ -183,7 +203,7 @@ impl FieldKind {
     pub const fn bits(self) -> u32 {
         match self {
             FieldKind::U8 | FieldKind::I8 | FieldKind::Bool => 8,
-            FieldKind::U16 | FieldKind::I16 => 16,
+            FieldKind::U16 | FieldKind::I16 | FieldKind::LongText(_) | FieldKind::LongBytes(_) => 16,
             FieldKind::U32 | FieldKind::I32 | FieldKind::F32 => 32,
             FieldKind::Text | FieldKind::Bytes16 => 128,
             _ => 64,
@@ -239,15 +259,18 @@ impl Field {
             FieldKind::Text | FieldKind::Bytes16 => {
                 matches!(self.place, Place { part: Part::First, shift: 0 })
             }
+            FieldKind::LongText(most) | FieldKind::LongBytes(most) => {
+                is_bound(most as usize) && matches!(self.place, Place { part: Part::Arg, shift: 0 })
+            }
             kind => self.place.shift as u32 + kind.bits() <= self.place.part.bits(),
         }
     }
 
-    /// The field's value in `record`.
+    /// The field's value in `record`, of whose long field there are these bytes, as [`EventParts::of`](crate::EventParts::of) finds them.
     ///
     /// # Panics
     /// If the field does not [fit](Self::fits); name spaces from files are checked when they are read.
-    pub fn value(&self, record: &Record) -> Value {
+    pub fn value(&self, record: &Record, long: Option<&[u8]>) -> Value {
         assert!(self.fits(), "field {} reaches beyond its part of the record", self.name);
         let raw = self.place.raw(record);
         match self.kind {
@@ -268,6 +291,23 @@ impl Field {
             FieldKind::Text => Value::Text(Text::from_words(record.words).as_written()),
             FieldKind::Bytes8 => Value::Bytes(raw.to_le_bytes().into()),
             FieldKind::Bytes16 => Value::Bytes(record.words.map(u64::to_le_bytes).concat()),
+            FieldKind::LongText(_) | FieldKind::LongBytes(_) => {
+                let extent = Extent::from_bits(record.arg);
+                // Who hands on bytes without looking has others.
+                let long = long.filter(|bytes| bytes.len() == extent.bytes());
+                long.map_or(Value::Missing, |bytes| self.long_value(bytes, extent))
+            }
+        }
+    }
+}
+
+impl Field {
+    fn long_value(&self, bytes: &[u8], extent: Extent) -> Value {
+        match (self.kind, extent.is_cut()) {
+            (FieldKind::LongText(_), false) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+            (FieldKind::LongText(_), true) => Value::Text(String::from_utf8_lossy(bytes).into_owned() + "…"),
+            (_, false) => Value::Bytes(bytes.into()),
+            (_, true) => Value::CutBytes(bytes.into()),
         }
     }
 }
@@ -279,9 +319,17 @@ impl Family {
     }
 }
 
+/// As it is written in listings; of a long one with its bound, as in `text[200]`.
+impl fmt::Display for FieldKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        self.bound().map_or(Ok(()), |most| write!(f, "[{most}]"))
+    }
+}
+
 impl fmt::Display for Value {
     /// Numbers as they are; instants and durations as nanoseconds; a job as `operation/instance` by number; bytes as two hexadecimal
-    /// digits each.
+    /// digits each; what was cut with `…` at its end, and nothing of what is missing.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Unsigned(value) => value.fmt(f),
@@ -290,9 +338,18 @@ impl fmt::Display for Value {
             Value::Bool(value) => value.fmt(f),
             Value::Job(job) => write!(f, "{}/{}", job.operation.index(), job.instance),
             Value::Text(text) => f.write_str(&printable(text)),
-            Value::Bytes(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            Value::Bytes(bytes) => write_digits(bytes, f),
+            Value::CutBytes(bytes) => {
+                write_digits(bytes, f)?;
+                f.write_str("…")
+            }
+            Value::Missing => Ok(()),
         }
     }
+}
+
+fn write_digits(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
 #[cfg(test)]
@@ -308,7 +365,7 @@ mod tests {
     #[test]
     fn fields_are_cut_out_of_their_words() {
         let record = record([0xffff_fffe_0000_0003, 1.5f64.to_bits()]);
-        let value = |kind, part, shift| Field::new("x", kind, part).shifted(shift).value(&record);
+        let value = |kind, part, shift| Field::new("x", kind, part).shifted(shift).value(&record, None);
         assert_eq!(value(FieldKind::U32, Part::First, 0), Value::Unsigned(3));
         assert_eq!(value(FieldKind::I32, Part::First, 32), Value::Signed(-2));
         assert_eq!(value(FieldKind::F64, Part::Second, 0), Value::Float(1.5));
@@ -319,7 +376,7 @@ mod tests {
     #[test]
     fn texts_come_back_and_are_cut_between_characters() {
         let field = Field::new("name", FieldKind::Text, Part::First);
-        let there_and_back = |text: &str| field.value(&record(Text::new(text).words()));
+        let there_and_back = |text: &str| field.value(&record(Text::new(text).words()), None);
         assert_eq!(there_and_back("lane 3"), Value::Text("lane 3".into()));
         assert_eq!(there_and_back("exactly-16-bytes"), Value::Text("exactly-16-bytes".into()));
         assert_eq!(there_and_back("fifteen bytes..é"), Value::Text("fifteen bytes..".into()));

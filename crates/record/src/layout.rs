@@ -3,7 +3,7 @@
 //! ```text
 //! byte
 //!    0  magic "TALEATRC"        written last: a file without it is not finished being created
-//!    8  format version (u32; 4, and 3 is read), kind (u32: 1 rings, 2 log)
+//!    8  format version (u32; 5, and 3 and 4 are read), kind (u32: 1 rings, 2 log)
 //!   16  bytes per record (u32), number of rings (u32; 0 in a log)
 //!   24  records per ring, a power of two (0 in a log)
 //!   32  offset of the metadata, 40 length of the metadata
@@ -41,9 +41,10 @@ use thiserror::Error;
 compile_error!("trace files are mapped as little-endian words");
 
 pub(crate) const MAGIC: [u8; 8] = *b"TALEATRC";
-/// The version of logs and of rings that is written. What is read besides has the same form with less in it: version 3 does not define threads and
-/// publications, so that who reads no later one would break off where it comes upon these.
-const VERSION: u32 = 4;
+/// The version of logs and of rings that is written. What is read besides has the same form with less in it: version 4 has no events with long fields
+/// (`crate::parts`), whose declarations who reads no later one does not understand; version 3 does not define threads and publications either, so that who
+/// reads no later one would break off where it comes upon these.
+const VERSION: u32 = 5;
 /// The oldest version that is read. Logs of version 2 had no seals. In rings of version 2 who registered a family switched it on for those who want
 /// everything; since version 3 they have done so themselves, beforehand. Neither would hear of the families of the other.
 const OLDEST_VERSION: u32 = 3;

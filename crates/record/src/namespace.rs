@@ -1,6 +1,6 @@
 //! The name space: the families whose events a trace may hold, found by number and name.
 
-use crate::declaration::{EventEntry, Family};
+use crate::declaration::{EventEntry, Family, Field};
 use crate::event::builtin;
 use crate::record::Event;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub enum NameSpaceError {
         /// Its number.
         number: u8,
     },
-    /// A field reaches beyond its part of the record.
+    /// A field reaches beyond its part of the record, or is the event's second long one.
     #[error("field \"{field}\" of event \"{event}\" does not fit into its part of the record")]
     Misfit {
         /// The event.
@@ -96,7 +96,8 @@ fn check(family: &Family) -> Result<(), NameSpaceError> {
             if event.fields[..index].iter().any(|other| other.name == field.name) {
                 return twice(&field.name);
             }
-            if !field.fits() {
+            let is_second_long = |other: &Field| other.kind.bound().and(field.kind.bound()).is_some();
+            if !field.fits() || event.fields[..index].iter().any(is_second_long) {
                 let (event, field) = (event.name.clone().into_owned(), field.name.clone().into_owned());
                 return Err(NameSpaceError::Misfit { event, field });
             }
@@ -108,7 +109,7 @@ fn check(family: &Family) -> Result<(), NameSpaceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::declaration::{Field, FieldKind, Part};
+    use crate::declaration::{FieldKind, Part};
 
     #[test]
     fn builtin_families_are_consistent_and_in_order() {
@@ -138,10 +139,23 @@ mod tests {
 
     #[test]
     fn a_field_beyond_its_part_is_refused() {
-        let fields = vec![Field::new("wide", FieldKind::U64, Part::First).shifted(8)];
-        let entry = EventEntry { number: 0, name: "e".into(), about: "".into(), fields: fields.into() };
-        let family = Family { number: 0x40, name: "f".into(), about: "".into(), events: vec![entry].into() };
-        let refused = NameSpace::default().add(family);
-        assert_eq!(refused, Err(NameSpaceError::Misfit { event: "e".into(), field: "wide".into() }));
+        let wide = Field::new("wide", FieldKind::U64, Part::First);
+        let added = |fields: Vec<Field>| {
+            let entry = EventEntry { number: 0, name: "e".into(), about: "".into(), fields: fields.into() };
+            let family =
+                Family { number: 0x40, name: "f".into(), about: "".into(), events: vec![entry].into() };
+            NameSpace::default().add(family)
+        };
+        let misfit = |field: &str| Err(NameSpaceError::Misfit { event: "e".into(), field: field.to_owned() });
+        assert_eq!(added(vec![wide.clone()]), Ok(()));
+        assert_eq!(added(vec![wide.shifted(8)]), misfit("wide"));
+        let long = |name, kind| Field::new(name, kind, Part::Arg);
+        let text = long("text", FieldKind::LongText(256));
+        assert_eq!(added(vec![text.clone()]), Ok(()));
+        for kind in [FieldKind::LongText(0), FieldKind::LongBytes(257)] {
+            assert_eq!(added(vec![long("long", kind)]), misfit("long"));
+        }
+        assert_eq!(added(vec![text.clone().shifted(1)]), misfit("text"));
+        assert_eq!(added(vec![text, long("more", FieldKind::LongBytes(8))]), misfit("more"));
     }
 }

@@ -94,7 +94,9 @@ impl PassiveKind {
         match self {
             PassiveKind::Counter | PassiveKind::Gauge => true,
             PassiveKind::Histogram { width, buckets, .. } => *width > 0 && *buckets > 0,
-            PassiveKind::Object { fields } => fields.iter().all(|field| field.kind.bits() <= 64),
+            PassiveKind::Object { fields } => {
+                fields.iter().all(|field| field.kind.bits() <= 64 && field.kind.bound().is_none())
+            }
         }
     }
 }

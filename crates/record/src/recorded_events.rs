@@ -37,8 +37,8 @@ const OF_DISPATCHING: [Event; 4] = [Event::COST, Event::WAKE, Event::SLEEP, Even
 const FEW: u64 = 64;
 /// Told of jobs beside their lives: what guards hold at the end, and how long some of those that are posted execute.
 const BESIDE_LIVES: [Event; 2] = [Event::HELD, Event::JOB_WCET];
-/// What is recorded unasked: what was lost, and whose a ring is.
-const UNASKED: [Event; 2] = [Event::LOST, Event::THREAD];
+/// What is recorded unasked: what was lost, whose a ring is, and the bytes of events that were asked for.
+const UNASKED: [Event; 3] = [Event::LOST, Event::THREAD, Event::PART];
 /// What traces of old do not tell, and are not the worse for it: there was no such event, or there need not be any.
 const LATER: [Event; 5] = [Event::MESSAGE_LOST, Event::NODE_LEFT, Event::STEAL, Event::HELD, Event::JOB_WCET];
 /// What says who has which processor.

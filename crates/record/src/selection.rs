@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(chosen("kernel.switch,run.lost"), Ok(vec![E::LOST, E::SWITCH]));
         assert_eq!(
             chosen("run.*, -run.thread"),
-            Ok(vec![E::RUN_START, E::RUN_END, E::LOST, E::MESSAGE_LOST, E::NODE_LEFT, E::STEAL])
+            Ok(vec![E::RUN_START, E::RUN_END, E::LOST, E::MESSAGE_LOST, E::NODE_LEFT, E::STEAL, E::PART])
         );
         assert_eq!(chosen("run,-run,run.thread"), Ok(vec![E::THREAD]));
         assert_eq!(chosen("all,-job,-kernel,-dispatch,-hierarchy,-hls,-port,-event"), chosen("run"));

@@ -2,6 +2,7 @@
 //! behind it have the bytes.
 
 use crate::event::{PushKept, Typed, Value, ValuePart};
+use crate::parts;
 use crate::{JobId, Record, Sink};
 use std::collections::BTreeMap;
 use talea_time::Instant;
@@ -10,8 +11,6 @@ use talea_time::Instant;
 pub const MOST_BYTES: usize = 64 * 1024;
 
 const WORD: usize = 8;
-/// Bytes in a record behind the first.
-const PART: usize = 3 * WORD;
 
 /// What the bytes are that are kept of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +41,7 @@ pub struct KeptValue {
 
 /// How many records a value of so many bytes takes.
 pub fn records_of(bytes: usize) -> usize {
-    1 + bytes.saturating_sub(WORD).div_ceil(PART)
+    1 + bytes.saturating_sub(WORD).div_ceil(parts::BYTES)
 }
 
 /// Writes a value at `time`. Nobody else writes values of the same `node` meanwhile.
@@ -52,7 +51,7 @@ pub fn records_of(bytes: usize) -> usize {
 pub fn write(sink: &mut impl Sink, (job, of): (JobId, KeptOf), bytes: &[u8], node: u16, time: Instant) {
     assert!(bytes.len() <= MOST_BYTES, "{} bytes are more than are kept", bytes.len());
     let (head, rest) = bytes.split_at(bytes.len().min(WORD));
-    let (length, head) = (bytes.len() as u32, word(head, 0));
+    let (length, [head, ..]) = (bytes.len() as u32, parts::words(head));
     let value = |output| Value { job, output, bytes: length, head, node }.at(time, Record::NO_CPU);
     sink.record(match of {
         KeptOf::Output(output) => value(Some(output)),
@@ -61,20 +60,11 @@ pub fn write(sink: &mut impl Sink, (job, of): (JobId, KeptOf), bytes: &[u8], nod
             PushKept { job, publication, bytes: length, head, node, number }.at(time, Record::NO_CPU)
         }
     });
-    for (part, number) in rest.chunks(PART).zip(1..) {
-        let [first, second, third] = [0, 1, 2].map(|place| word(part, place));
+    for (part, number) in rest.chunks(parts::BYTES).zip(1..) {
+        let [first, second, third] = parts::words(part);
         let part = ValuePart { first, second, third, node, number };
         sink.record(part.at(time, Record::NO_CPU));
     }
-}
-
-/// The bytes from `8 * place` on, with zeros behind the last.
-fn word(bytes: &[u8], place: usize) -> [u8; WORD] {
-    let mut word = [0; WORD];
-    let from = bytes.get(place * WORD..).unwrap_or_default();
-    let length = from.len().min(WORD);
-    word[..length].copy_from_slice(&from[..length]);
-    word
 }
 
 /// Reads values of any number of nodes out of a stream of records.
@@ -115,10 +105,7 @@ impl ValueReader {
                     return None;
                 }
                 begun.parts = number;
-                for word in [first, second, third] {
-                    let length = (begun.bytes - begun.value.bytes.len()).min(WORD);
-                    begun.value.bytes.extend_from_slice(&word[..length]);
-                }
+                parts::append(&mut begun.value.bytes, begun.bytes, [first, second, third]);
                 (node, begun)
             }
             _ => return None,

@@ -5,8 +5,8 @@ pub use talea_record::recorded_events::name_of;
 use talea_record::stream::{Directory, Selection};
 use talea_record::{AskedEvents, Event, Metadata, Record};
 
-/// Recorded whatever is asked for: whose a ring is, what was lost, and the marks of the run.
-const UNASKED: [Event; 4] = [Event::THREAD, Event::LOST, Event::RUN_START, Event::RUN_END];
+/// Recorded whatever is asked for: whose a ring is, what was lost, the bytes of events that were asked for, and the marks of the run.
+const UNASKED: [Event; 5] = [Event::THREAD, Event::LOST, Event::PART, Event::RUN_START, Event::RUN_END];
 
 /// The builtin events that streams tell and a recording may leave out.
 pub fn events_to_leave_out() -> impl Iterator<Item = Event> {

@@ -5,7 +5,7 @@ use super::text::{Distinct, identifier};
 use crate::threads::Threads;
 use talea_record::declaration::{EventEntry, FIRST_FREE, Family, Field, FieldKind, Part, Place, Text};
 use talea_record::event::{Meaning, Switch};
-use talea_record::{Event, JobId, Record};
+use talea_record::{Event, EventParts, JobId, Record};
 use talea_text::printable;
 use talea_time::Instant;
 
@@ -60,6 +60,8 @@ pub(super) enum Content {
     Flag(Place),
     /// Both words as text.
     Text,
+    /// The long field, which is one of bytes as two hexadecimal digits each, with `…` behind what was cut.
+    Long(FieldKind),
     /// So many bytes from this place on as two hexadecimal digits each.
     Digits(Place, u8),
     /// The operation of the job at this place, in 4 bytes.
@@ -134,9 +136,9 @@ impl Layout {
     }
 
     /// Appends the members of `record` to `bytes`.
-    pub fn write(&self, record: &Record, threads: &Threads, bytes: &mut Vec<u8>) {
+    pub fn write(&self, record: &Record, threads: &Threads, parts: &EventParts, bytes: &mut Vec<u8>) {
         for member in &self.members {
-            member.content.write(record, threads, bytes);
+            member.content.write(record, threads, parts, bytes);
         }
     }
 }
@@ -180,6 +182,9 @@ impl Members {
             FieldKind::F64 | FieldKind::F32 => self.push(name, Type::Float(bits), bytes),
             FieldKind::Bool => self.push(name, Type::Bool, Content::Flag(field.place)),
             FieldKind::Text => self.push(name, Type::Text, Content::Text),
+            long @ (FieldKind::LongText(_) | FieldKind::LongBytes(_)) => {
+                self.push(name, Type::Text, Content::Long(long));
+            }
             FieldKind::Bytes8 | FieldKind::Bytes16 => {
                 self.push(name, Type::Text, Content::Digits(field.place, bits / 8));
             }
@@ -193,7 +198,7 @@ impl Members {
 }
 
 impl Content {
-    fn write(self, record: &Record, threads: &Threads, bytes: &mut Vec<u8>) {
+    fn write(self, record: &Record, threads: &Threads, parts: &EventParts, bytes: &mut Vec<u8>) {
         match self {
             Content::Bytes(place, count) => {
                 bytes.extend_from_slice(&place.raw(record).to_le_bytes()[..usize::from(count)]);
@@ -204,6 +209,11 @@ impl Content {
             }
             Content::Flag(place) => bytes.push(u8::from(place.raw(record) as u8 != 0)),
             Content::Text => text(&Text::from_words(record.words).padded(), bytes),
+            Content::Long(kind) => {
+                let value = Field::new("", kind, Part::Arg).value(record, parts.of(record));
+                bytes.extend_from_slice(value.to_string().as_bytes());
+                bytes.push(0);
+            }
             Content::Digits(place, count) => {
                 let both = record.words.map(u64::to_le_bytes).concat();
                 let one = place.raw(record).to_le_bytes();

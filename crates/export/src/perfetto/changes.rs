@@ -20,7 +20,10 @@ pub(super) fn record(decoder: &Decoder, record: &Record, out: &mut Packets) {
     let mark = Mark {
         name: format!("{what}: {}{forced}", EdgeEntry::name(edge)),
         category: "change",
-        annotations: declared.values(metadata, record).map(|(name, value)| typed(name, value)).collect(),
+        annotations: declared
+            .values(metadata, record, None)
+            .map(|(name, value)| typed(name, value))
+            .collect(),
         flows: Vec::new(),
     };
     out.instant(record.time, track, mark);

@@ -16,7 +16,8 @@ pub(super) fn event(decoder: &Decoder, record: &Record, track: Track, flow: Opti
     };
     let annotations = match declared {
         Some(declared) => {
-            let values = declared.values(decoder.metadata(), record);
+            let long = decoder.long(record);
+            let values = declared.values(decoder.metadata(), record, long.as_deref());
             let mut annotations: Vec<_> = values.map(|(name, value)| typed(name, value)).collect();
             if record.causal != 0 {
                 annotations.push(typed("causal", Shown::Unsigned(record.causal)));
@@ -50,7 +51,7 @@ fn number(decoder: &Decoder, record: &Record, name: &str, out: &mut Packets) {
     if !out.is_described(track) {
         out.counter_track(track, None, format!("{name} {only}"), None);
     }
-    match declared.values(decoder.metadata(), record).next() {
+    match declared.values(decoder.metadata(), record, None).next() {
         Some((_, Shown::Float(value))) => out.measure(record.time, track, value),
         Some((_, Shown::Signed(value))) => out.count(record.time, track, value),
         Some((_, Shown::Unsigned(value))) => {

@@ -142,7 +142,7 @@ fn decoded(names: &NameSpace, record: &Record) -> Printed {
     let mut fields = BTreeMap::new();
     for field in entry.fields.iter() {
         let name = lttng_name(record, &field.name).to_owned();
-        match field.value(record) {
+        match field.value(record, None) {
             Value::Job(job) => {
                 fields.insert(format!("{name}_operation"), job.operation.index().to_string());
                 fields.insert(format!("{name}_instance"), job.instance.to_string());

@@ -1,7 +1,7 @@
 //! What a record may say by itself, by its event's declaration and the tables of its file.
 
 use super::{DISORDER, Fault};
-use crate::declaration::Part;
+use crate::declaration::{Extent, Part};
 use crate::event::{Meaning, Typed};
 use crate::record::JobId;
 use crate::values::MOST_BYTES;
@@ -14,8 +14,8 @@ const PROCESSORS: u16 = 8_192;
 /// What the tables and the families of a file allow.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// By event number.
-    declared: Vec<bool>,
+    /// By event number: the greatest length of its long field, 0 without one.
+    declared: Vec<Option<u16>>,
     start: Instant,
     nodes: usize,
     lanes: usize,
@@ -32,10 +32,11 @@ pub(crate) struct Rules {
 impl Rules {
     /// Of a file with these tables and families.
     pub fn new(metadata: &Metadata, names: &NameSpace) -> Self {
-        let mut declared = vec![false; usize::from(u16::MAX) + 1];
+        let mut declared = vec![None; usize::from(u16::MAX) + 1];
         for family in names.families() {
             for entry in family.events.iter() {
-                declared[usize::from(family.event(entry).0)] = true;
+                let bound = entry.fields.iter().find_map(|field| field.kind.bound());
+                declared[usize::from(family.event(entry).0)] = Some(bound.unwrap_or(0));
             }
         }
         let arrival = |operation: &crate::OperationEntry| {
@@ -57,10 +58,18 @@ impl Rules {
         }
     }
 
+    /// Whether an event that is declared has a long field.
+    pub fn has_long(&self, event: Event) -> bool {
+        self.declared[usize::from(event.0)].is_some_and(|longest| longest > 0)
+    }
+
     /// What is wrong with the record by itself.
     pub fn check(&self, record: &Record) -> Option<Fault> {
-        if !self.declared[usize::from(record.event.0)] {
+        let Some(longest) = self.declared[usize::from(record.event.0)] else {
             return Some(Fault::Event(record.event));
+        };
+        if longest > 0 && Extent::from_bits(record.arg).bytes() > usize::from(longest) {
+            return Some(Fault::Value);
         }
         if record.cpu != Record::NO_CPU && record.cpu >= PROCESSORS {
             return Some(Fault::Processor(record.cpu));

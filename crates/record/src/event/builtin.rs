@@ -87,6 +87,19 @@ events! {
             /// Where it ends.
             to: Instant = Second,
         }
+        /// Up to 24 bytes of the long field of the program's event behind it, and zeros behind the last one; see [`crate::parts`].
+        PART = 8 "part" EventPart {
+            /// The first eight of them.
+            first: [u8; 8] = Causal,
+            /// The next eight.
+            second: [u8; 8] = First,
+            /// The last eight.
+            third: [u8; 8] = Second,
+            /// Bytes that all parts of the event have together.
+            bytes: u16 = Source,
+            /// Which part it is, from 1.
+            number: u16 = Arg,
+        }
     }
 
     /// The life of every job, from which all results are computed.

@@ -77,7 +77,7 @@ fn look<W: SharedWord>(entry: &PassiveEntry, words: &[W], look: impl Fn(&W) -> u
                 let words = [word, 0];
                 let record = Record { time, causal: 0, words, event: Event(0), source, cpu, arg: 0 };
                 let placed = Field { name: field.name.clone(), ..Field::new("", field.kind, Part::First) };
-                (field.name.clone().into_owned(), placed.value(&record))
+                (field.name.clone().into_owned(), placed.value(&record, None))
             };
             let copy = Copied::new(words).wait_for_copy();
             Reading::Object(copy.map(|copy| fields.iter().zip(copy).map(decode).collect()))

@@ -46,7 +46,9 @@ impl RecordSource for ScreenedRing {
             if self.is_fit {
                 return Some(record);
             }
-            match self.screen.check(&record, self.ring.ahead()) {
+            let fault = self.screen.check(&record, self.ring.ahead());
+            self.screen.note_parts_alone(Place::Ring(self.number), &mut self.damage);
+            match fault {
                 None => self.is_fit = true,
                 Some(fault) => {
                     self.damage.note(Place::Ring(self.number), fault);
@@ -189,7 +191,9 @@ impl LogReader {
             self.sum.update(&bytes);
             self.since_seal += 1;
             let ahead = self.ahead();
-            match self.screen.check(&record, ahead) {
+            let fault = self.screen.check(&record, ahead);
+            self.screen.note_parts_alone(Place::Byte(at), &mut self.damage);
+            match fault {
                 None => {
                     self.damage.pass(&record);
                     self.gap.close(record.time);

@@ -3,10 +3,11 @@
 use super::RingState;
 use super::drawn::{Chunk, Drawn, RingDrawer};
 use crate::declaration::FIRST_FREE;
+use crate::event::EventPart;
 use crate::event::{LossCause, Lost, Thread};
 use crate::mapping::Mapping;
 use crate::selection::RingFilter;
-use crate::{Event, Record};
+use crate::{Event, Record, parts};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,6 +41,9 @@ enum Announcing {
 ///
 /// Records of a program's own families get the number of the ring in their file as their [source](Record::source), where it is known
 /// which thread wrote them: a THREAD record before them has the same number, or the ring's header says so.
+///
+/// An event with a long field comes with all of its [parts](crate::parts), whichever of the two is asked for, or with none: where its first
+/// records were overwritten, the others are counted as lost with them.
 #[derive(Debug)]
 pub struct RingReader {
     mapping: Arc<Mapping>,
@@ -47,6 +51,8 @@ pub struct RingReader {
     index: u16,
     /// Of a later ring, which is not looked at before somebody uses it: its memory is a hole.
     later: Option<Later>,
+    /// The first record that counts as lost where it is not read.
+    from: u64,
     /// The next record to copy out of the ring.
     cursor: u64,
     /// Where to stop: `u64::MAX` follows the writer.
@@ -71,6 +77,8 @@ pub struct RingReader {
     /// What is wanted of the ring; `None`: everything.
     filter: Option<RingFilter>,
     raw: Vec<[u64; Record::WORDS]>,
+    /// Parts of an event that has not come yet.
+    parts: Vec<Record>,
     /// Copied and not yet delivered.
     ready: VecDeque<Record>,
 }
@@ -83,6 +91,7 @@ impl RingReader {
             place: place.clone(),
             index: index as u16,
             later,
+            from: 0,
             cursor: 0,
             end: u64::MAX,
             drawn: None,
@@ -96,6 +105,7 @@ impl RingReader {
             announced: 0,
             filter: None,
             raw: Vec::new(),
+            parts: Vec::new(),
             ready: VecDeque::new(),
         }
     }
@@ -144,7 +154,7 @@ impl RingReader {
 
     /// The same reader from record number `position` on; what came before does not count as lost.
     pub(crate) fn starting_at(mut self, position: u64) -> Self {
-        self.cursor = position;
+        (self.from, self.cursor) = (position, position);
         self
     }
 
@@ -164,6 +174,12 @@ impl RingReader {
             self.refill();
         }
         self.ready.front().copied()
+    }
+
+    /// The event of the next record, or of which that is a part.
+    pub fn peek_event(&mut self) -> Option<Event> {
+        self.peek()?;
+        self.ready.iter().find(|record| !record.is_part()).map(|record| record.event)
     }
 
     /// The record after the next one, if it has been copied.
@@ -286,33 +302,56 @@ impl RingReader {
     fn note_loss(&mut self, lost: u64, cause: LossCause) {
         if lost > 0 {
             self.cause = cause;
-            self.lost = self.lost.saturating_add(lost);
-            self.missed = self.missed.saturating_add(lost);
+            self.count_lost(lost);
+            // Their event is among what was lost.
+            self.drop_parts();
         }
+    }
+
+    fn count_lost(&mut self, records: u64) {
+        self.lost = self.lost.saturating_add(records);
+        self.missed = self.missed.saturating_add(records);
     }
 
     /// Makes the records from number `first` on ready, after what was lost before them and without what is not
     /// wanted.
     fn deliver(&mut self, first: u64, raw: &[[u64; Record::WORDS]]) {
-        let (Some(next), Some(last)) = (raw.first(), raw.last()) else { return };
-        let time = Record::from_words(*next).time;
-        if self.lost > 0 {
-            let (records, since) = (std::mem::take(&mut self.lost), self.latest);
-            let since = (since != 0).then_some(Instant::from_nanos(since));
-            let lost = Lost { records, since, ring: self.index, cause: self.cause.into() };
-            self.ready.push_back(lost.at(time, Record::NO_CPU));
-            // Among them may have been who writes now.
-            self.writer = None;
+        if raw.is_empty() {
+            return;
         }
-        if self.writer.is_none() && Record::from_words(*next).event != Event::THREAD {
-            self.learn_writer(first, time);
-        }
-        self.latest = Record::from_words(*last).time.as_nanos();
         if let Some(filter) = &mut self.filter {
             filter.refresh(usize::from(self.index));
         }
+        // Who writes is asked for once, and again where something was lost.
+        let mut is_asked = false;
         for (number, words) in (first..).zip(raw) {
             let mut record = Record::from_words(*words);
+            if record.is_part() {
+                self.take_part(number, record);
+                continue;
+            }
+            let parts = match record.event.family() {
+                FIRST_FREE.. => parts::marked(record.source),
+                _ => 0,
+            };
+            if parts != self.parts.len() {
+                self.drop_parts();
+                if parts > 0 {
+                    self.drop_event(number, parts);
+                    continue;
+                }
+            }
+            if self.lost > 0 {
+                self.note_gap(record.time);
+                is_asked = false;
+            }
+            if !std::mem::replace(&mut is_asked, true)
+                && self.writer.is_none()
+                && record.event != Event::THREAD
+            {
+                self.learn_writer(number, record.time);
+            }
+            self.latest = record.time.as_nanos();
             let wanted = self.filter.as_mut().is_none_or(|filter| filter.wants(number, record.event));
             if record.event == Event::THREAD {
                 record.causal = u64::from(self.number()) + 1;
@@ -325,8 +364,47 @@ impl RingReader {
                 if record.event.family() >= FIRST_FREE {
                     record.source = self.writer.map_or(Record::NO_WRITER, |_| self.number());
                 }
+                self.ready.extend(self.parts.drain(..));
                 self.ready.push_back(record);
             }
+            self.parts.clear();
+        }
+    }
+
+    /// Says what was lost before a record of this instant.
+    fn note_gap(&mut self, time: Instant) {
+        let (records, since) = (std::mem::take(&mut self.lost), self.latest);
+        let since = (since != 0).then_some(Instant::from_nanos(since));
+        let lost = Lost { records, since, ring: self.index, cause: self.cause.into() };
+        self.ready.push_back(lost.at(time, Record::NO_CPU));
+        // Among them may have been who writes now.
+        self.writer = None;
+    }
+
+    /// Keeps a part, record `number`, until its event comes, if those before it are there.
+    fn take_part(&mut self, number: u64, part: Record) {
+        let place = EventPart::read(&part).map_or(0, |part| usize::from(part.number));
+        if place == 1 || self.parts.len() + 1 != place {
+            self.drop_parts();
+        }
+        if self.parts.len() + 1 == place {
+            self.parts.push(part);
+        } else {
+            self.drop_event(number, place.saturating_sub(1));
+        }
+    }
+
+    /// The parts that were kept have no event.
+    fn drop_parts(&mut self) {
+        self.count_lost(self.parts.len() as u64);
+        self.parts.clear();
+    }
+
+    /// Record `number` is of no use without the `before` ones before it, some of which are missing. An event that began before this reader
+    /// counts for nobody.
+    fn drop_event(&mut self, number: u64, before: usize) {
+        if number.saturating_sub(before as u64) >= self.from {
+            self.count_lost(1);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::definition::Definition;
 use crate::live::slots::PinnedSlots;
 use crate::live::{Claimed, LiveFile, NoRoom, registry};
 use crate::passive::PASSIVE_WORDS;
-use crate::{Record, Sink};
+use crate::{Record, Sink, parts};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -137,6 +137,15 @@ impl RingWriter {
         self.latest.set(time);
         words[0] = time as u64;
         self.write(words);
+    }
+
+    /// As [`Self::put`], of an event with a long field that has these bytes: they stand in records before it, and it is there with the last one.
+    #[inline]
+    pub(crate) fn put_long(&self, event: Record, bytes: &[u8]) {
+        let time = Instant::from_nanos(event.time.as_nanos().max(self.latest.get()));
+        self.latest.set(time.as_nanos());
+        parts::records(bytes, time, event.cpu).for_each(|part| self.write(part.to_words()));
+        self.write(Record { time, source: parts::mark(bytes.len()), ..event }.to_words());
     }
 
     #[inline]

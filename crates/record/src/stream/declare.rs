@@ -10,7 +10,9 @@
 use super::local;
 use super::passive::PassiveKind;
 use super::thread::{ASKED, switch};
-use crate::declaration::{FIRST_FREE, Family, FieldKind, Part, Place};
+use crate::declaration::{
+    Extent, FIRST_FREE, Family, FieldKind, LongBytes, LongText, Part, Place, cut_bytes, cut_text,
+};
 use crate::event::{FieldType, WordType};
 use crate::live::registry::{Numbering, PassiveDeclaration, RegisterError, register_numbered};
 use crate::record::{Event, Record};
@@ -29,17 +31,30 @@ pub const fn pack<const FIELDS: usize>(kinds: &[FieldKind]) -> Option<[Place; FI
     if pack_into(kinds, &mut places) { Some(places) } else { None }
 }
 
-/// As [`pack`], into as many places as there are kinds; false, and the places are of no use, if there is no place for all.
+/// As [`pack`], into as many places as there are kinds; false, and the places are of no use, if there is no place for all. A long field has
+/// the last part to itself.
 ///
 /// # Panics
 /// If there are fewer places than kinds.
 pub const fn pack_into(kinds: &[FieldKind], places: &mut [Place]) -> bool {
     let mut used = [0; PARTS.len()];
+    let mut field = 0;
+    while field < kinds.len() {
+        if kinds[field].bound().is_some() {
+            let last = PARTS.len() - 1;
+            if used[last] > 0 {
+                return false;
+            }
+            places[field] = Place { part: PARTS[last].0, shift: 0 };
+            used[last] = PARTS[last].1;
+        }
+        field += 1;
+    }
     let mut width = 128;
     while width >= 8 {
         let mut field = 0;
         while field < kinds.len() {
-            if kinds[field].bits() == width {
+            if kinds[field].bits() == width && kinds[field].bound().is_none() {
                 let Some(part) = part_with_room(&used, width) else { return false };
                 places[field] = Place { part: PARTS[part].0, shift: used[part] as u8 };
                 if width == 128 {
@@ -211,11 +226,72 @@ impl DeclaredFamily {
 
     /// Emits event `number` if anybody wants it.
     #[inline(always)]
-    pub fn emit(&'static self, number: u8, payload: impl FnOnce() -> Payload) {
+    pub fn emit<P: Emitted>(&'static self, number: u8, payload: impl FnOnce() -> P) {
         let found = switch(self.switch(usize::from(number)));
         if found != 0 {
-            local::emit(found, self, payload());
+            payload().emit(found, self);
         }
+    }
+}
+
+/// What an event says, with or without a long field.
+pub trait Emitted {
+    /// Emits it, whose switch was `found`, not 0.
+    fn emit(self, found: u64, family: &'static DeclaredFamily);
+}
+
+impl Emitted for Payload {
+    #[inline(always)]
+    fn emit(self, found: u64, family: &'static DeclaredFamily) {
+        local::emit(found, family, self);
+    }
+}
+
+impl Emitted for LongPayload<'_> {
+    #[inline(always)]
+    fn emit(self, found: u64, family: &'static DeclaredFamily) {
+        local::emit_long(found, family, self);
+    }
+}
+
+/// A type that a declared field can have: a [`FieldType`], or a long text or bytes.
+pub trait DeclaredType {
+    /// How the field is decoded.
+    const KIND: FieldKind;
+    /// What an event is with the field.
+    type Payload;
+    /// Adds the value to an event without a long field.
+    fn add_to(self, place: Place, payload: Payload) -> Self::Payload;
+}
+
+impl<T: FieldType> DeclaredType for T {
+    const KIND: FieldKind = <T as FieldType>::KIND;
+    type Payload = Payload;
+
+    #[inline(always)]
+    fn add_to(self, place: Place, mut payload: Payload) -> Payload {
+        self.put(place, &mut payload.0);
+        payload
+    }
+}
+
+impl<'a, const MOST: usize> DeclaredType for LongText<'a, MOST> {
+    const KIND: FieldKind = FieldKind::LongText(Self::BOUND);
+    type Payload = LongPayload<'a>;
+
+    #[inline(always)]
+    fn add_to(self, _: Place, payload: Payload) -> LongPayload<'a> {
+        payload.with_long_text(self.as_bytes(), MOST)
+    }
+}
+
+impl<'a, const MOST: usize> DeclaredType for LongBytes<'a, MOST> {
+    const KIND: FieldKind = FieldKind::LongBytes(Self::BOUND);
+    type Payload = LongPayload<'a>;
+
+    #[inline(always)]
+    fn add_to(self, _: Place, payload: Payload) -> LongPayload<'a> {
+        payload.with_long_bytes(self.as_bytes(), MOST)
     }
 }
 
@@ -242,20 +318,72 @@ impl Payload {
     /// This value in this place.
     #[inline(always)]
     #[must_use]
-    pub fn with(mut self, place: Place, value: impl FieldType) -> Self {
-        value.put(place, &mut self.0);
-        self
+    pub fn with<T: DeclaredType>(self, place: Place, value: T) -> T::Payload {
+        value.add_to(place, self)
+    }
+
+    /// At most `most` bytes of this text, or of what should be one, cut between characters.
+    #[inline(always)]
+    #[must_use]
+    pub fn with_long_text(self, text: &[u8], most: usize) -> LongPayload<'_> {
+        self.with_long(cut_text(text, most))
+    }
+
+    /// At most `most` of these bytes.
+    #[inline(always)]
+    #[must_use]
+    pub fn with_long_bytes(self, bytes: &[u8], most: usize) -> LongPayload<'_> {
+        self.with_long(cut_bytes(bytes, most))
+    }
+
+    #[inline(always)]
+    fn with_long(mut self, (bytes, extent): (&[u8], Extent)) -> LongPayload<'_> {
+        self.0.arg = extent.bits();
+        LongPayload { payload: self, bytes }
     }
 
     /// The record's words.
     #[inline]
     pub(super) fn at(self, time: Instant, cpu: u16) -> [u64; Record::WORDS] {
-        Record { time, cpu, ..self.0 }.to_words()
+        self.record(time, cpu).to_words()
+    }
+
+    #[inline]
+    fn record(self, time: Instant, cpu: u16) -> Record {
+        Record { time, cpu, ..self.0 }
     }
 
     /// The event's number within its family.
     pub(super) fn number(self) -> usize {
         usize::from(self.0.event.0 as u8)
+    }
+}
+
+/// What an event with a long field says, packed, and the bytes of that field.
+#[derive(Clone, Copy, Debug)]
+pub struct LongPayload<'a> {
+    payload: Payload,
+    bytes: &'a [u8],
+}
+
+impl LongPayload<'_> {
+    /// This value in this place.
+    #[inline(always)]
+    #[must_use]
+    pub fn with(mut self, place: Place, value: impl FieldType) -> Self {
+        value.put(place, &mut self.payload.0);
+        self
+    }
+
+    /// The event's record, and the bytes of its long field.
+    #[inline]
+    pub(super) fn at(&self, time: Instant, cpu: u16) -> (Record, &[u8]) {
+        (self.payload.record(time, cpu), self.bytes)
+    }
+
+    /// The event's number within its family.
+    pub(super) fn number(&self) -> usize {
+        self.payload.number()
     }
 }
 
@@ -282,7 +410,23 @@ impl Payload {
 ///
 /// Fields have the types of [`FieldType`]. Together they have 144 bits: two words and 16 bits; a
 /// [`Text`](crate::declaration::Text), which has up to 16 bytes, and a `[u8; 16]` have both words, a `[u8; 8]` has one.
-/// What stands behind `for` is the causal id, the first argument. More than fits is an error of compilation:
+/// What stands behind `for` is the causal id, the first argument.
+///
+/// One field of an event may be longer, a [`LongText`](crate::declaration::LongText) or [`LongBytes`](crate::declaration::LongBytes) with a bound of up to 256
+/// bytes. It takes the 16 bits, so that two words are left for the others, and each 24 bytes are one record more in the ring:
+///
+/// ```
+/// talea_record::family! {
+///     /// What the program says.
+///     pub log {
+///         /// A message.
+///         said(message: talea_record::declaration::LongText<200>, line: u32, level: u8);
+///     }
+/// }
+/// log::said("the filter has restarted".into(), 17, 2);
+/// ```
+///
+/// More than fits is an error of compilation:
 ///
 /// ```compile_fail
 /// talea_record::family! {
@@ -290,6 +434,16 @@ impl Payload {
 ///     pub wide {
 ///         /// Three words.
 ///         three(a: u64, b: u64, c: u64);
+///     }
+/// }
+/// ```
+///
+/// ```compile_fail
+/// talea_record::family! {
+///     /// Too long.
+///     pub long {
+///         /// More than 256 bytes.
+///         text(message: talea_record::declaration::LongText<257>);
 ///     }
 /// }
 /// ```
@@ -446,17 +600,18 @@ macro_rules! family {
             use super::*;
             #[allow(unused_imports)]
             use $crate::declaration::{EventEntry, Field, FieldKind, Part, Place};
+            #[allow(unused_imports)]
             use $crate::event::FieldType;
-            use $crate::stream::declare::{pack, place_of};
+            use $crate::stream::declare::{DeclaredType, pack, place_of};
             use ::std::borrow::Cow;
 
             pub(super) const NUMBER: u8 = $number;
             /// The number that its records carry.
             pub const EVENT: $crate::Event = $crate::Event((super::NUMBER as u16) << 8 | NUMBER as u16);
-            const KINDS: &[FieldKind] = &[$(<$type as FieldType>::KIND),*];
+            const KINDS: &[FieldKind] = &[$(<$type as DeclaredType>::KIND),*];
             const PLACES: [Place; KINDS.len()] = match pack(KINDS) {
                 Some(places) => places,
-                None => panic!(concat!("the fields of `", stringify!($event), "` do not fit into two words and 16 bits")),
+                None => panic!(concat!("the fields of `", stringify!($event), "` do not fit into two words and 16 bits, which a long one takes")),
             };
             const FIELD_NAMES: [&str; KINDS.len()] = [$(stringify!($field)),*];
             pub(super) const fn place(name: &'static str) -> Place {
@@ -472,7 +627,7 @@ macro_rules! family {
                 about: Cow::Borrowed(concat!($($doc, "\n"),*).trim_ascii()),
                 fields: Cow::Borrowed(&[
                     $(Field::new(stringify!($causal), <$id as FieldType>::KIND, Part::Causal),)?
-                    $(placed(stringify!($field), <$type as FieldType>::KIND)),*
+                    $(placed(stringify!($field), <$type as DeclaredType>::KIND)),*
                 ]),
             };
         }

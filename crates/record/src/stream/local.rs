@@ -19,7 +19,7 @@
 //! until a ring is free. Events are not for signal handlers, which could come in the middle of another event.
 
 use super::clock;
-use super::declare::{DeclaredFamily, Payload};
+use super::declare::{DeclaredFamily, LongPayload, Payload};
 use super::thread::{ASKED, Attachment, is_attached, switch, with_ring};
 use crate::event::Thread;
 use crate::live::LiveFile;
@@ -171,17 +171,29 @@ fn introduce() {
 pub(super) fn emit(found: u64, family: &'static DeclaredFamily, payload: Payload) {
     let write = |ring: &RingWriter| ring.put(payload.at(clock::now(), counter::processor()));
     if found == ASKED || with_ring(write).is_none() {
-        ask(family, payload);
+        ask(family, payload.number(), write);
     }
 }
 
-/// The slow way of an event: finds out whether it is wanted, registers its family, and gets its thread a ring.
+/// As [`emit`], of an event with a long field.
+#[inline(never)]
+pub(super) fn emit_long(found: u64, family: &'static DeclaredFamily, payload: LongPayload<'_>) {
+    let write = |ring: &RingWriter| {
+        let (event, bytes) = payload.at(clock::now(), counter::processor());
+        ring.put_long(event, bytes);
+    };
+    if found == ASKED || with_ring(write).is_none() {
+        ask(family, payload.number(), write);
+    }
+}
+
+/// The slow way of an event: finds out whether it is wanted, registers its family, and gets its thread a ring, for `write` to write to.
 #[cold]
-fn ask(family: &'static DeclaredFamily, payload: Payload) {
-    if !is_wanted(family, payload.number()) {
+fn ask(family: &'static DeclaredFamily, number: usize, write: impl Fn(&RingWriter)) {
+    if !is_wanted(family, number) {
         return;
     }
-    if with_ring(|ring| ring.put(payload.at(clock::now(), counter::processor()))).is_none() {
+    if with_ring(&write).is_none() {
         // A lazy thread, or one that is ending.
         let _ = LAZY.try_with(|lazy| {
             let mut lazy = lazy.borrow_mut();
@@ -190,7 +202,7 @@ fn ask(family: &'static DeclaredFamily, payload: Payload) {
                 drop(attachment);
                 *lazy = Some(Attachment::new(&live, RingWriter::claim(&live, &thread_name())));
                 introduce();
-                if with_ring(|ring| ring.put(payload.at(clock::now(), counter::processor()))).is_none() {
+                if with_ring(&write).is_none() {
                     live.control().count_unringed();
                 }
             }

@@ -57,10 +57,15 @@ pub struct Published {
 
 /// A stream in a directory of its own, with one ring for a writer and some for threads.
 pub fn publish(spare: usize) -> Published {
+    publish_with(spare, 256)
+}
+
+/// The same with rings of this many records.
+pub fn publish_with(spare: usize, capacity: usize) -> Published {
     let turn = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
     let place = tempfile::tempdir().unwrap();
     let streams = StreamDirectory::at(&place.path().join("streams")).unwrap();
-    let shape = RingShape { writers: &writers(1), spare, capacity: 256, later: 0 };
+    let shape = RingShape { writers: &writers(1), spare, capacity, later: 0 };
     let stream = streams.publish("test", &Metadata::bare("test"), shape).unwrap();
     Published { stream, _place: place, _turn: turn }
 }
@@ -124,7 +129,7 @@ fn events_come_back_with_the_values_of_their_fields() {
     });
     let space = TraceFile::open(published.stream.path()).unwrap().name_space().unwrap();
     let decoded = |record: &Record| -> Vec<Value> {
-        space.event(record.event).unwrap().1.fields.iter().map(|field| field.value(record)).collect()
+        space.event(record.event).unwrap().1.fields.iter().map(|field| field.value(record, None)).collect()
     };
     let records = drained(&mut consumer);
     let expected = [
@@ -162,7 +167,7 @@ fn texts_and_bytes_come_back() {
     let listed = |record: &Record| -> Vec<String> {
         let fields = space.event(record.event).unwrap().1.fields.iter();
         fields
-            .map(|field| format!("{}: {} = {}", field.name, field.kind.name(), field.value(record)))
+            .map(|field| format!("{}: {} = {}", field.name, field.kind, field.value(record, None)))
             .collect()
     };
     let records = drained(&mut consumer);
@@ -175,7 +180,7 @@ fn texts_and_bytes_come_back() {
         ]
     );
     let field =
-        |record: usize| space.event(records[record].event).unwrap().1.fields[0].value(&records[record]);
+        |record: usize| space.event(records[record].event).unwrap().1.fields[0].value(&records[record], None);
     assert_eq!((field(0), field(1)), (Value::Bytes(data.into()), Value::Bytes(digest.into())));
 }
 

@@ -18,6 +18,8 @@ talea_record::family! {
         step(number: u64);
         /// A turn.
         turn(number: u64);
+        /// Something is said, in nine records.
+        said(text: declaration::LongText<200>, number: u64);
         /// Steps and turns.
         counter moves;
     }
@@ -111,6 +113,27 @@ fn publisher() {
 
 /// Run as an ordinary test it has nothing to do.
 #[test]
+fn speaker() {
+    let Some(path) = std::env::var_os(CHILD) else { return };
+    let streams = StreamDirectory::at(path.as_ref()).unwrap();
+    let shape = RingShape { writers: &[], spare: 1, capacity: 64, later: 0 };
+    let stream = streams.publish("robot", &Metadata::bare("robot"), shape).unwrap();
+    child_family::FAMILY.register().unwrap();
+    let _local = stream.attach_thread("speaker").unwrap();
+    next_order();
+    println!("\n{READY}");
+    // Until it is killed.
+    for number in 0..50_000_000 {
+        child_family::said(declaration::LongText::new(&spoken(number)), number);
+    }
+}
+
+fn spoken(number: u64) -> String {
+    format!("{number:-<190}")
+}
+
+/// Run as an ordinary test it has nothing to do.
+#[test]
 fn follower() {
     let Some(path) = std::env::var_os(CHILD) else { return };
     let _consumer = TraceFile::attach(path.as_ref(), "follower", &Selection::all(), Start::Now).unwrap();
@@ -191,6 +214,43 @@ fn a_stream_whose_process_was_killed_is_found_and_read() {
     let names: Vec<_> = trace.records().unwrap().map(|record| name(&record.unwrap())).collect();
     assert_eq!(names, ["thread", "step", "turn", "step", "turn"]);
     assert_eq!(trace.reading("child_family.moves").unwrap(), passive::Reading::Counter(2));
+}
+
+/// Killed anywhere, most often in the midst of one of the nine records of an event.
+#[test]
+fn texts_of_a_process_that_was_killed_are_whole() {
+    for _ in 0..12 {
+        let place = tempfile::tempdir().unwrap();
+        let streams = StreamDirectory::at(&place.path().join("streams")).unwrap();
+        let mut other = Other::start("speaker", streams.path());
+        let path = streams.find("robot").unwrap().path;
+        let mut operator = Operator::open(&path).unwrap();
+        operator.switch(&"child_family".parse().unwrap(), Switching::On).unwrap();
+        other.order("speak");
+        let live = TraceFile::open(&path).unwrap();
+        while live.rings()[0].written() < 1000 {
+            std::thread::yield_now();
+        }
+        other.kill();
+        let trace = TraceFile::open(&path).unwrap();
+        let space = trace.name_space().unwrap();
+        let (mut parts, mut numbers) = (EventParts::default(), Vec::new());
+        let mut records = trace.records().unwrap();
+        for record in &mut records {
+            let record = record.unwrap();
+            assert!(parts.learn(&record));
+            if record.event == child_family::said::EVENT {
+                let fields = &space.event(record.event).unwrap().1.fields;
+                let text = fields[0].value(&record, parts.of(&record));
+                assert_eq!(text, declaration::Value::Text(spoken(record.words[0])));
+                numbers.push(record.words[0]);
+            }
+        }
+        assert!(records.damage().is_none(), "{:?}", records.damage());
+        // The ring has room for seven, of which the oldest and the latest may not be whole.
+        assert!((5..=7).contains(&numbers.len()), "{numbers:?}");
+        assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
+    }
 }
 
 #[test]

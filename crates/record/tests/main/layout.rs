@@ -12,8 +12,7 @@ fn builtin_events_stand_as_they_always_have() {
             write!(listing, "{number:#06x} {}.{}", family.name, entry.name).expect("texts grow");
             for field in entry.fields.iter() {
                 let (part, shift) = (format!("{:?}", field.place.part).to_lowercase(), field.place.shift);
-                write!(listing, ", {}: {} at {part} {shift}", field.name, field.kind.name())
-                    .expect("texts grow");
+                write!(listing, ", {}: {} at {part} {shift}", field.name, field.kind).expect("texts grow");
             }
             listing.push('\n');
         }

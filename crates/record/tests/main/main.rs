@@ -7,5 +7,6 @@ mod declared;
 mod files;
 mod killed;
 mod layout;
+mod long;
 mod passive;
 mod streams;

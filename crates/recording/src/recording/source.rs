@@ -111,7 +111,10 @@ impl TranslatedSource {
                 return Some(self.with_writer(announced));
             }
         };
-        let event = self.numbers.borrow().translate(record.event)?;
+        // Parts wait for their event, which they are not to be apart from.
+        let next = ring.peek_event().unwrap_or(record.event);
+        let translated = self.numbers.borrow().translate(next)?;
+        let event = if record.is_part() { record.event } else { translated };
         ring.take();
         Some(self.with_writer(Record { event, ..record }))
     }

@@ -131,7 +131,7 @@ fn what_is_switched_off_and_stays_on_for_others_is_told() {
     let watcher = format!("still on for \"watcher\" (process {}): ", std::process::id());
     assert!(
         told.replace("\n  ", " ").contains(&format!(
-            "{watcher}run.run-start, run.run-end, run.lost, run.thread, run.message-lost, run.node-left, run.steal, job.start\n"
+            "{watcher}run.run-start, run.run-end, run.lost, run.thread, run.message-lost, run.node-left, run.steal, run.part, job.start\n"
         )),
         "{told}"
     );

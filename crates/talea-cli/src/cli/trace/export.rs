@@ -160,7 +160,8 @@ impl Source<'_> {
 
     /// Whether the record is among those that were asked for.
     fn lets_through(&self, record: &Record) -> bool {
-        self.events.as_ref().is_none_or(|events| events.contain(record.event))
+        // Parts come with events that were asked for, and say nothing by themselves.
+        record.is_part() || self.events.as_ref().is_none_or(|events| events.contain(record.event))
     }
 
     /// The trace could not be read to its end.

@@ -121,7 +121,7 @@ fn one(stream: &Listed, options: &Options) -> Result<(), Failure> {
             let name = format!("{}.{}", family.name, event.name);
             let mark = if wanted.contains(&name.as_str()) { "on " } else { "off" };
             let fields: Vec<String> =
-                event.fields.iter().map(|field| format!("{}: {}", field.name, field.kind.name())).collect();
+                event.fields.iter().map(|field| format!("{}: {}", field.name, field.kind)).collect();
             lines.prose(&format!("  {mark} {name}({})  {}", fields.join(", "), event.about))?;
         }
         let entry = content.directory.entries().iter().find(|entry| entry.family.name == family.name);

@@ -51,6 +51,7 @@ fn field(value: &Value) -> Json {
         Value::Bool(flag) => json!(flag),
         Value::Job(job) => json!({ "operation": job.operation.index(), "instance": job.instance }),
         Value::Text(text) => json!(text),
-        Value::Bytes(_) => json!(value.to_string()),
+        Value::Bytes(_) | Value::CutBytes(_) => json!(value.to_string()),
+        Value::Missing => Json::Null,
     }
 }

@@ -117,9 +117,10 @@ impl<'a> Filter<'a> {
             && self.task.is_none_or(|task| operation().is_some_and(|entry| entry.task == task))
     }
 
-    /// Whether there can be records of this event to be printed.
+    /// Whether there can be records of this event to be printed. Parts are printed with their events.
     fn may_let_through(&self, event: Event) -> bool {
-        (self.task.is_none() || event.is_about_job())
+        event != Event::PART
+            && (self.task.is_none() || event.is_about_job())
             && (self.families.is_empty() || self.families.contains(&(event.0 >> 8).to_le_bytes()[0]))
             && self.events.as_ref().is_none_or(|events| events.contain(event))
     }
