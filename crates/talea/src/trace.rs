@@ -53,7 +53,7 @@
 pub use talea_export as export;
 pub use talea_export::format_record;
 pub use talea_insight::{Accounting, Report, explain};
-pub use talea_record::declaration::Text;
+pub use talea_record::declaration::{LongBytes, LongText, Text};
 pub use talea_record::{
     Damage, Definition, Event, JobId, LogError, LogWriter, Metadata, NameSpace, Record, Records, Replayed,
     Sink, TraceError, TraceFile, TraceKind, family, stream,

@@ -228,7 +228,8 @@ const EDGES: [u64; 7] = [0, 1, 0x7fff_ffff, 0x8000_0000_ffff_fffe, i64::MAX as u
 fn synthetic(names: &NameSpace) -> Vec<Record> {
     let mut records = Vec::new();
     for family in names.families() {
-        for entry in family.events.iter() {
+        // Parts are written with their events.
+        for entry in family.events.iter().filter(|entry| family.event(entry) != Event::PART) {
             for (index, word) in EDGES.into_iter().enumerate() {
                 let time = at(1_000_000_000 + records.len() as i64);
                 let words = [word, EDGES[(index + records.len()) % EDGES.len()]];

@@ -2,6 +2,7 @@
 
 mod ctf;
 mod exports;
+mod long;
 mod perfetto;
 mod perfetto_schema;
 mod shared;

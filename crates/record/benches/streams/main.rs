@@ -14,6 +14,7 @@ use std::cell::Cell;
 use std::hint::black_box;
 use std::process::ExitCode;
 use talea_measure::{Effort, Report, Role, Samples};
+use talea_record::declaration::LongText;
 use talea_record::stream::clock::{self, TimeSource};
 use talea_record::stream::{Start, Stream, StreamDirectory};
 use talea_record::{Metadata, Record, RingShape, Sink};
@@ -25,6 +26,8 @@ talea_record::family! {
         two(first: u64, second: u64);
         /// Several fields in a word.
         several(a: u32, b: u16, c: u8, d: f64);
+        /// A text and a word.
+        text(message: LongText<256>, number: u64);
     }
 }
 
@@ -98,6 +101,7 @@ fn enabled(report: &mut Report, batches: u32, stream: &Stream) {
     let _consumer = stream.rings.attach("bench", &all, Start::Now).expect("a consumer");
     let mut local = stream.attach_thread("bench").expect("a ring");
     let ring = BareRing::new();
+    let text = black_box("t".repeat(256));
     let record = Record::from_words([0; Record::WORDS]);
     let subjects = [
         Subject {
@@ -114,6 +118,21 @@ fn enabled(report: &mut Report, batches: u32, stream: &Stream) {
             name: "event of four fields",
             role: Role::Subject,
             step: &mut |samples| batch(samples, |n| probe::several(n as u32, n as u16, n as u8, 0.5)),
+        },
+        Subject {
+            name: "event of a text of 24 bytes",
+            role: Role::Subject,
+            step: &mut |samples| batch(samples, |n| probe::text(LongText::new(&text[..24]), n)),
+        },
+        Subject {
+            name: "event of a text of 64 bytes",
+            role: Role::Subject,
+            step: &mut |samples| batch(samples, |n| probe::text(LongText::new(&text[..64]), n)),
+        },
+        Subject {
+            name: "event of a text of 256 bytes",
+            role: Role::Subject,
+            step: &mut |samples| batch(samples, |n| probe::text(LongText::new(&text), n)),
         },
         Subject {
             name: "record without a time stamp of its own",

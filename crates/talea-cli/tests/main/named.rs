@@ -14,6 +14,8 @@ talea_record::family! {
     robot {
         /// A step.
         step(number: u64);
+        /// Something is said.
+        said(message: talea_record::declaration::LongText<100>, number: u64);
         /// Steps so far.
         counter steps;
         /// How long they are.
@@ -235,4 +237,50 @@ fn left_by_the_dead(stream: &Path, left: &str) {
     let place = u64::from_le_bytes(*bytes[80..].first_chunk().expect("a head")) as usize;
     bytes[place + 4] ^= 1;
     std::fs::write(left, bytes).expect("writable");
+}
+
+#[test]
+fn long_texts_of_a_program_are_listed_shown_and_exported() {
+    let name = unique("speaks");
+    let stream = Stream::publish(&name).expect("a place");
+    robot::FAMILY.register().expect("there is room");
+    let mut operator = Operator::open(stream.path()).expect("a stream");
+    operator.switch(&"robot".parse().expect("a selection"), Switching::On).expect("it is there");
+    let message = "a message that is longer than a record, with a ü and an end";
+    robot::said(message.into(), 1);
+    robot::step(2);
+    robot::said("x".repeat(101).as_str().into(), 3);
+
+    let listed = run(&["trace", "list", &name]).exits(0).stdout;
+    assert!(listed.contains("text[100]"), "{listed}");
+    let shown =
+        |more: &[&str]| run(&[&["trace", "show", &name], more].concat()).exits(0).stdout.replace("\n  ", " ");
+    let cut = format!("message={:?}", "x".repeat(100) + "…");
+    for more in [&["--events", "robot.said"][..], &["--family", "robot"], &[]] {
+        let shown = shown(more);
+        assert!(shown.contains(&format!("message={message:?} number=1")) && shown.contains(&cut), "{shown}");
+        assert!(!shown.contains(" part "), "{shown}");
+    }
+    assert_eq!(shown(&["--events", "robot.said", "--limit", "1"]).lines().count(), 1);
+    let json = shown(&["--events", "robot.said", "--json"]);
+    let lines: Vec<serde_json::Value> =
+        json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines[0]["fields"], json!({ "message": message, "number": 1 }));
+    assert_eq!(lines.len(), 2);
+
+    let place = folder();
+    let at = |name: &str| within(&place, name);
+    let (csv, ctf, perfetto) = (at("o.csv"), at("ctf"), at("o.pftrace"));
+    for more in [&["--events", "robot.said"][..], &[]] {
+        run(&[&["trace", "export", &name, "--csv", &csv, "--ctf", &ctf, "--perfetto", &perfetto], more]
+            .concat())
+        .exits(0);
+        let streams = std::fs::read_dir(&ctf).expect("a folder").flatten().map(|entry| entry.path());
+        let files = streams.chain([csv.clone().into(), perfetto.clone().into()]);
+        let having = files.filter(|file| {
+            let bytes = std::fs::read(file).expect("written");
+            bytes.windows(message.len()).any(|window| window == message.as_bytes())
+        });
+        assert_eq!(having.count(), 3, "{more:?}");
+    }
 }
