@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use talea_record::declaration::{LongText, Value};
 use talea_record::stream::*;
 use talea_record::*;
 use talea_recording::recording::{Recorded, Recording, RecordingOptions};
@@ -16,7 +17,7 @@ talea_record::family! {
     /// What the short threads write.
     pub brief {
         /// An event of a thread.
-        event(thread: u64, number: u64);
+        event(thread: u64, number: u64, text: LongText<40>);
     }
 }
 
@@ -27,13 +28,29 @@ fn program() {
     let streams = StreamDirectory::at(streams.as_ref()).unwrap();
     let shape = RingShape { writers: &[], spare: 2, capacity: 64, later: 500 };
     let stream = streams.publish("brief", &Metadata::bare("brief"), shape).unwrap();
-    brief::event(0, 0);
+    write(0, 0);
     for thread in 1..=THREADS {
-        std::thread::spawn(move || (0..EVENTS).for_each(|number| brief::event(thread, number)))
-            .join()
-            .unwrap();
+        std::thread::spawn(move || (0..EVENTS).for_each(|number| write(thread, number))).join().unwrap();
     }
     drop(stream);
+}
+
+/// An event of three records at most, so that those of a thread fit into its ring.
+fn write(thread: u64, number: u64) {
+    brief::event(thread, number, LongText::new(&text(thread, number)));
+}
+
+fn text(thread: u64, number: u64) -> String {
+    format!("event {number} of thread {thread}, {}", "~".repeat(number as usize))
+}
+
+/// The same as it is recorded.
+fn recorded_text(thread: u64, number: u64) -> String {
+    let text = text(thread, number);
+    match text.len() {
+        ..=40 => text,
+        _ => text[..40].to_owned() + "…",
+    }
 }
 
 /// Starts the program, records it with `selection`, and says what came of it.
@@ -71,15 +88,21 @@ fn the_first_event_and_all_of_short_threads_are_recorded_and_their_threads_known
         let recorded = recorded(place.path(), selection, &announcement(&streams), &log);
         assert_eq!(recorded.lost_in_all(), 0, "{recorded:?}");
         let trace = TraceFile::open(&log).unwrap();
-        let number = trace.name_space().unwrap().family("brief").unwrap().number;
+        let names = trace.name_space().unwrap();
+        let number = names.family("brief").unwrap().number;
         let records: Vec<Record> = trace.records().unwrap().map(Result::unwrap).collect();
         let mut writers = std::collections::HashMap::new();
+        let mut parts = EventParts::default();
         let (mut seen, mut by_thread) = (Vec::new(), std::collections::HashMap::new());
         for record in &records {
+            assert!(parts.learn(record));
             if let Some(thread) = event::Thread::read(record) {
                 writers.insert(record.causal, thread.tid);
             } else if record.event.family() == number {
-                seen.push((record.words[0], record.words[1]));
+                let (thread, number) = (record.words[0], record.words[1]);
+                seen.push((thread, number));
+                let text = names.event(record.event).unwrap().1.fields[2].value(record, parts.of(record));
+                assert_eq!(text, Value::Text(recorded_text(thread, number)));
                 let tid = writers[&(u64::from(record.source) + 1)];
                 assert_eq!(*by_thread.entry(record.words[0]).or_insert(tid), tid, "all of one thread");
             }
