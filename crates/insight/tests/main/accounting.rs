@@ -48,6 +48,21 @@ fn steal_time_is_added_up_by_node() {
     }
 }
 
+/// Parts have a lane's number where they say how long a text is, and may come when a node has ended.
+#[test]
+fn parts_of_long_texts_are_of_no_job_and_no_lane() {
+    let part = |time: i64, bytes| {
+        event::EventPart { first: [1; 8], second: [0; 8], third: [0; 8], bytes, number: 1 }
+            .at(ms(time).at(), 0)
+    };
+    let marks = [run_event(Event::RUN_START, START), run_event(Event::RUN_END, ms(55))];
+    let parts = (0..4).flat_map(|bytes| [part(20, bytes), part(90, bytes)]);
+    let mut with_parts: Vec<Record> = marks.into_iter().chain(parts).collect();
+    with_parts.sort_by_key(|record| record.time);
+    let report = run(&with_parts, ms(99).at());
+    assert_eq!((report.end_ns, report.records_after_end, report.unknown_records), (ms(55), 0, 0));
+}
+
 #[test]
 fn a_run_done_by_hand() {
     let nav =

@@ -429,10 +429,10 @@ impl RingReader {
         Record { causal: u64::from(self.number()) + 1, ..thread.at(time, Record::NO_CPU) }
     }
 
-    /// A THREAD record of the thread that has the ring, if nothing says so yet and nothing waits that could: it may never write what
+    /// A THREAD record of the thread that has the ring, if nothing says so yet and nothing waits or begins that could: it may never write what
     /// is wanted. `now` becomes its time.
     pub fn announce_idle(&mut self, now: impl FnOnce() -> Instant) -> Option<Record> {
-        if self.writer.is_some() || self.peek().is_some() {
+        if self.writer.is_some() || self.peek().is_some() || !self.parts.is_empty() {
             return None;
         }
         let thread = self.new_writer(self.cursor)?;

@@ -407,3 +407,12 @@ fn damaged_rings_are_read() {
         assert!(records.iter().any(|record| record.event == Event::LOST));
     }
 }
+
+#[test]
+fn a_text_without_a_ring_is_counted_once() {
+    let published = publish(0);
+    let _consumer = follow(&published.stream, "log");
+    on_a_thread("ringless", || log::said(LongText::new(&"r".repeat(200)), 1, 7));
+    let unringed = publish::Listed::at(published.stream.path()).content.unwrap().unringed;
+    assert_eq!(unringed, 1);
+}
