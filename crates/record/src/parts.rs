@@ -41,14 +41,18 @@ pub(crate) const fn marked(source: u16) -> usize {
     if source & 0xff00 == MARK { (source & 0xff) as usize } else { 0 }
 }
 
-/// The words of a part, with zeros behind the last byte.
+/// The words of a part of at most [`BYTES`], with zeros behind the last byte.
 #[inline]
 pub(crate) fn words(part: &[u8]) -> [[u8; WORD]; 3] {
-    let mut words = [[0; WORD]; 3];
-    for (word, bytes) in words.iter_mut().zip(part.chunks(WORD)) {
-        word[..bytes.len()].copy_from_slice(bytes);
-    }
-    words
+    let mut padded = [0; BYTES];
+    padded[..part.len()].copy_from_slice(part);
+    whole_words(&padded)
+}
+
+#[inline]
+fn whole_words(part: &[u8; BYTES]) -> [[u8; WORD]; 3] {
+    let (words, _) = part.as_chunks();
+    [words[0], words[1], words[2]]
 }
 
 /// Appends the bytes of a part to those before it, which are `all` with the last part.
@@ -63,8 +67,10 @@ pub(crate) fn append(bytes: &mut Vec<u8>, all: usize, words: [[u8; WORD]; 3]) {
 #[inline]
 pub(crate) fn records(bytes: &[u8], time: Instant, cpu: u16) -> impl Iterator<Item = Record> {
     let all = bytes.len() as u16;
-    bytes.chunks(BYTES).zip(1..).map(move |(part, number)| {
-        let [first, second, third] = words(part);
+    // Parts that are full are copied without asking how long they are.
+    let (full, rest) = bytes.as_chunks();
+    let last = (!rest.is_empty()).then(|| words(rest));
+    full.iter().map(whole_words).chain(last).zip(1..).map(move |([first, second, third], number)| {
         EventPart { first, second, third, bytes: all, number }.at(time, cpu)
     })
 }
