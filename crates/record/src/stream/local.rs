@@ -166,34 +166,61 @@ fn introduce() {
     });
 }
 
+/// What an event says, as a ring takes it.
+trait Written: Copy {
+    /// Its number within its family.
+    fn number(self) -> usize;
+    /// Writes it at this instant.
+    fn write(self, ring: &RingWriter);
+}
+
+impl Written for Payload {
+    fn number(self) -> usize {
+        Payload::number(self)
+    }
+
+    #[inline(always)]
+    fn write(self, ring: &RingWriter) {
+        ring.put(self.at(clock::now(), counter::processor()));
+    }
+}
+
+impl Written for LongPayload<'_> {
+    fn number(self) -> usize {
+        LongPayload::number(&self)
+    }
+
+    #[inline(always)]
+    fn write(self, ring: &RingWriter) {
+        let (event, bytes) = self.at(clock::now(), counter::processor());
+        ring.put_long(event, bytes);
+    }
+}
+
 /// Writes an event whose switch was `found`, not 0.
 #[inline(never)]
 pub(super) fn emit(found: u64, family: &'static DeclaredFamily, payload: Payload) {
-    let write = |ring: &RingWriter| ring.put(payload.at(clock::now(), counter::processor()));
-    if found == ASKED || with_ring(write).is_none() {
-        ask(family, payload.number(), write);
+    // A closure of its own, here and in `ask`: one that both had would be a call more.
+    if found == ASKED || with_ring(|ring| payload.write(ring)).is_none() {
+        ask(family, payload);
     }
 }
 
 /// As [`emit`], of an event with a long field.
 #[inline(never)]
 pub(super) fn emit_long(found: u64, family: &'static DeclaredFamily, payload: LongPayload<'_>) {
-    let write = |ring: &RingWriter| {
-        let (event, bytes) = payload.at(clock::now(), counter::processor());
-        ring.put_long(event, bytes);
-    };
-    if found == ASKED || with_ring(write).is_none() {
-        ask(family, payload.number(), write);
+    if found == ASKED || with_ring(|ring| payload.write(ring)).is_none() {
+        ask(family, payload);
     }
 }
 
-/// The slow way of an event: finds out whether it is wanted, registers its family, and gets its thread a ring, for `write` to write to.
+/// The slow way of an event: finds out whether it is wanted, registers its family, and gets its thread a ring.
 #[cold]
-fn ask(family: &'static DeclaredFamily, number: usize, write: impl Fn(&RingWriter)) {
-    if !is_wanted(family, number) {
+fn ask(family: &'static DeclaredFamily, payload: impl Written) {
+    if !is_wanted(family, payload.number()) {
         return;
     }
-    if with_ring(&write).is_none() {
+    if with_ring(|ring| payload.write(ring)).is_none() {
         // A lazy thread, or one that is ending.
         let _ = LAZY.try_with(|lazy| {
             let mut lazy = lazy.borrow_mut();
@@ -202,7 +229,7 @@ fn ask(family: &'static DeclaredFamily, number: usize, write: impl Fn(&RingWrite
                 drop(attachment);
                 *lazy = Some(Attachment::new(&live, RingWriter::claim(&live, &thread_name())));
                 introduce();
-                if with_ring(&write).is_none() {
+                if with_ring(|ring| payload.write(ring)).is_none() {
                     live.control().count_unringed();
                 }
             }
