@@ -416,3 +416,20 @@ fn a_text_without_a_ring_is_counted_once() {
     let unringed = publish::Listed::at(published.stream.path()).content.unwrap().unringed;
     assert_eq!(unringed, 1);
 }
+
+/// Records that bear instants of others may be ahead of the clock; time does not go back in a ring for that.
+#[test]
+fn a_text_has_no_instant_before_the_record_before_it() {
+    let published = publish(1);
+    let mut consumer = follow(&published.stream, "log");
+    on_a_thread("ahead", || {
+        let mut local = published.stream.attach_thread("ahead").unwrap();
+        let (time, source) = (clock::now() + talea_time::Duration::from_secs(3600), Record::NO_LANE);
+        let (event, cpu) = (log::short::EVENT, Record::NO_CPU);
+        local.record(Record { time, causal: 0, words: [0; 2], event, source, cpu, arg: 0 });
+        log::said("of no instant before".into(), 1, 7);
+    });
+    let records = drained(&mut consumer);
+    assert_eq!(records.len(), 3);
+    assert!(records.iter().all(|record| record.time == records[0].time), "{records:?}");
+}
