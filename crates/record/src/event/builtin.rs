@@ -87,7 +87,7 @@ events! {
             /// Where it ends.
             to: Instant = Second,
         }
-        /// Up to 24 bytes of the long field of the program's event behind it, and zeros behind the last one; see [`crate::parts`].
+        /// Up to 24 bytes of the long field of the program's event behind it, and zeros behind the last one.
         PART = 8 "part" EventPart {
             /// The first eight of them.
             first: [u8; 8] = Causal,
