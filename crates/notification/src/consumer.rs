@@ -16,7 +16,7 @@
 mod deliver;
 mod load;
 
-use crate::condition::{EventSet, LeftOut, TimeCame};
+use crate::condition::{Condition, EventSet, LeftOut, TimeCame};
 use crate::delivery::Delivery;
 use crate::event::{ContentType, Event, Header};
 use crate::filter::{FilterGroup, GroupOperator, passes, together};
@@ -361,6 +361,11 @@ impl Consumer {
     /// Whether it waits for a condition over several events.
     pub fn is_grouped(&self) -> bool {
         self.grouped.is_some()
+    }
+
+    /// That condition.
+    pub fn condition(&self) -> Option<&Condition> {
+        self.grouped.as_ref().map(Grouped::condition)
     }
 
     pub fn is_pulled(&self) -> bool {

@@ -82,6 +82,11 @@ impl Grouped {
         }
     }
 
+    /// What it waits for.
+    pub fn condition(&self) -> &Condition {
+        &self.condition
+    }
+
     /// The most events with which it comes true.
     pub fn events(&self) -> usize {
         self.events

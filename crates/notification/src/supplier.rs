@@ -79,6 +79,7 @@ pub struct SupplierBuilder {
     filters: Vec<Filter>,
     settings: QosSettings,
     content: Option<ContentType>,
+    is_gateway: bool,
     /// Whether the description of a system says what it pushes.
     is_described: bool,
 }
@@ -111,6 +112,7 @@ impl SupplierBuilder {
             filters: Vec::new(),
             settings: QosSettings::new(),
             content: None,
+            is_gateway: false,
             is_described: false,
         }
     }
@@ -145,6 +147,12 @@ impl SupplierBuilder {
         self
     }
 
+    /// It passes on events of another channel: [observers](crate::EventChannel::observe) are not told of what it offers (`is_gateway`).
+    pub fn gateway(mut self) -> Self {
+        self.is_gateway = true;
+        self
+    }
+
     /// Only events that this filter, or another one of its own, matches go on.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filters.push(filter);
@@ -165,7 +173,17 @@ impl SupplierBuilder {
     /// The channel has been destroyed, as many are connected as may be, its quality of service cannot be, or it has more filters or types than the
     /// channel allows.
     pub fn connect(self) -> Result<Supplier, ConnectError> {
-        let SupplierBuilder { admin, name, types, retained, filters, settings, content, is_described } = self;
+        let SupplierBuilder {
+            admin,
+            name,
+            types,
+            retained,
+            filters,
+            settings,
+            content,
+            is_gateway,
+            is_described,
+        } = self;
         let qos = stated::with(&admin.qos(), &settings, Level::Proxy)?;
         let shared = Arc::clone(&admin.shared);
         let admin_filters = admin.own_filters();
@@ -194,6 +212,7 @@ impl SupplierBuilder {
             admin: admin.number,
             types: BTreeSet::new(),
             content,
+            is_gateway,
             state: Arc::clone(&state),
         };
         topology.suppliers.insert(number, offering);

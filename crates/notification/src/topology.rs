@@ -77,6 +77,8 @@ pub(crate) struct Subscribed {
     pub consumer: Arc<Consumer>,
     pub admin: u32,
     pub patterns: BTreeSet<TypePattern>,
+    /// Observers are not told of it.
+    pub is_gateway: bool,
 }
 
 impl Subscribed {
@@ -141,6 +143,8 @@ pub(crate) struct Offering {
     pub types: BTreeSet<u32>,
     /// What they carry, if it has said so.
     pub content: Option<ContentType>,
+    /// Observers are not told of it.
+    pub is_gateway: bool,
     pub state: Arc<SupplierState>,
 }
 

@@ -9,6 +9,7 @@ mod limit;
 mod mapping;
 mod monitoring;
 mod negotiating;
+mod observing;
 mod partners;
 mod properties;
 mod pulling;
