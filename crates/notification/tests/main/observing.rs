@@ -241,6 +241,12 @@ fn what_goes_together_is_told_together() {
     drop((of_consumers, of_suppliers));
 
     let factory = EventChannelFactory::new();
+    let channel = factory.create_with_defaults("without consumers");
+    let _supplier = channel.supplier("s").offer(event_types(&["a"])).connect().expect("connected");
+    let (_observer, told) = Told::observe(&channel);
+    assert_eq!(told.take().len(), 1);
+    assert!(factory.destroy(channel.id()));
+    assert_eq!(told.take(), [Observed::default()]);
     let channel = factory.create_with_defaults("two");
     let _members = ["Test/a", "Test/b"].map(|pattern| pulled(&channel, pattern));
     let _supplier = channel.supplier("s").offer(event_types(&["a"])).connect().expect("connected");
