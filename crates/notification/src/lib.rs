@@ -53,6 +53,7 @@ mod encoded;
 mod event;
 mod fields;
 mod filter;
+mod gone;
 mod grouped;
 mod interest;
 mod kept;

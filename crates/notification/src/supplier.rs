@@ -356,7 +356,8 @@ impl Supplier {
             }
         }
         if let Some(retained) = entry.retained.get() {
-            retained.lock().add(event, &stated, now);
+            let oldest = retained.lock().add(event, &stated, now);
+            drop(oldest);
         }
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };

@@ -64,11 +64,12 @@ impl Retained {
         Retained { events: VecDeque::with_capacity(most), most }
     }
 
-    pub fn add(&mut self, event: &Event, stated: &Stated, pushed: Instant) {
-        if self.events.len() == self.most {
-            self.events.pop_front();
-        }
+    /// Returns the one that it has no more, which is dropped when no lock is held.
+    #[must_use]
+    pub fn add(&mut self, event: &Event, stated: &Stated, pushed: Instant) -> Option<Event> {
+        let oldest = if self.events.len() == self.most { self.events.pop_front() } else { None };
         self.events.push_back((event.clone(), Stated { pushed: Some(pushed), ..*stated }));
+        oldest.map(|(event, _)| event)
     }
 }
 

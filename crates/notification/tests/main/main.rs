@@ -3,6 +3,7 @@
 mod allocation;
 mod changing;
 mod delivering;
+mod dropping;
 mod handles;
 mod kept;
 mod limit;
