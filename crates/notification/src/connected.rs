@@ -7,7 +7,7 @@ use crate::delivery::Delivery;
 use crate::event::EventType;
 use crate::gone::Gone;
 use crate::partners::{Partner, PartnersChanged};
-use crate::posting::{offer_retained, post};
+use crate::posting::{InReplay, offer_retained, post};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::statistics::ConsumerStatistics;
@@ -214,7 +214,10 @@ impl ConsumerHandle {
     fn post_all(&self, via: &mut impl Post) {
         let now = via.now();
         for priority in self.consumer.priorities(now) {
-            post(&self.consumer, &self.shared.place, via, (now, priority, Instant::MAX), (now, &mut None));
+            let at = (now, priority, Instant::MAX);
+            if let Err(InReplay) = post(&self.consumer, &self.shared.place, via, at, (now, &mut None)) {
+                self.consumer.forget_waiting();
+            }
         }
         self.consumer.look_again();
     }

@@ -12,7 +12,7 @@ use crate::filter::{Filter, FilterGroup, passes, together};
 use crate::kept::{PUSH_BYTES, encode_push};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
-use crate::posting::{post, wake_at};
+use crate::posting::{InReplay, post, wake_at};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::stated::{self, Stated};
@@ -367,16 +367,21 @@ impl Supplier {
         for consumer in subscribers.iter() {
             let time = || place.get().map_or(Instant::MAX, |workplace| workplace.now());
             let wait: Option<&dyn Fn() -> Instant> = if may_wait { Some(&time) } else { None };
+            let mut posted = Ok(());
             consumer.offer((event, &stated), now, wait, &mut |offered| match *offered {
                 Offered::Queued { not_before, priority, expires } => {
                     pushed.queued += 1;
-                    post(consumer, place, via, (not_before, priority, expires), (now, &mut released));
+                    let at = (not_before, priority, expires);
+                    posted = posted.and(post(consumer, place, via, at, (now, &mut released)));
                 }
                 Offered::ToBePulled | Offered::InPlace => pushed.queued += 1,
                 Offered::Due(due) => wake_at(consumer, place, due),
                 Offered::Discarded => pushed.discarded += 1,
                 Offered::Unwanted => {}
             });
+            if let Err(InReplay) = posted {
+                consumer.forget_waiting();
+            }
         }
         Ok((pushed, kept))
     }
