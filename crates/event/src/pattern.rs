@@ -178,7 +178,8 @@ mod tests {
         assert_eq!("Robot/Arm*".parse::<TypePattern>().expect("a pattern").to_string(), "Robot/Arm*");
     }
 
-    /// Every type of a small alphabet is of the common pattern if it is of both, and of what covers another whenever it is of that.
+    /// Every type of a small alphabet is of the common pattern if it is of both, and of what covers another whenever it
+    /// is of that.
     #[test]
     fn what_patterns_have_in_common_and_cover_is_what_their_types_say() {
         let parts = ["*", "a", "a*", "ab", "ab*", "b*"];

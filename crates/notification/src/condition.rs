@@ -200,8 +200,8 @@ impl State {
         self.most
     }
 
-    /// An event has come. If it comes true with it, `came` has the events. What it has no more is in `gone`, which `came` has as well: who calls this has a lock,
-    /// under which nothing is dropped.
+    /// An event has come. If it comes true with it, `came` has the events. What it has no more is in `gone`, which
+    /// `came` has as well: who calls this has a lock, under which nothing is dropped.
     pub fn offer(
         &mut self,
         event: &Event,

@@ -138,8 +138,9 @@ impl ConsumerBuilder {
         self
     }
 
-    /// It passes events on to another channel: [observers](crate::EventChannel::observe) are not told of what it has subscribed to (`is_gateway`). Between two channels
-    /// with a gateway each way, each of which subscribes to what is wanted beyond, one would otherwise keep alive what the other one wants.
+    /// It passes events on to another channel: [observers](crate::EventChannel::observe) are not told of what it has
+    /// subscribed to (`is_gateway`). Between two channels with a gateway each way, each of which subscribes to what is
+    /// wanted beyond, one would otherwise keep alive what the other one wants.
     pub fn gateway(mut self) -> Self {
         self.is_gateway = true;
         self

@@ -352,8 +352,8 @@ impl ConnectedConsumer {
         self.consumer.take_for_job(most, now, events);
     }
 
-    /// The next event, for several jobs: it keeps its place among those that may wait until it is [given up](Self::give_place_up). What is gone for that is dropped by
-    /// the caller when no lock is held.
+    /// The next event, for several jobs: it keeps its place among those that may wait until it is [given
+    /// up](Self::give_place_up). What is gone for that is dropped by the caller when no lock is held.
     pub(crate) fn take_in_its_place(
         &self,
         now: Instant,

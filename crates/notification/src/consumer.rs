@@ -13,8 +13,9 @@
 //!
 //! Lock order: the call-back, then the inner part.
 //!
-//! What events carry is dropped when no lock is held ([`Gone`]), for it may connect, disconnect and push. A consumer's turn is no such lock: what it is called with it may
-//! drop itself, so what is dropped in its turn is dropped as by its code.
+//! What events carry is dropped when no lock is held ([`Gone`]), for it may connect, disconnect and push. A consumer's
+//! turn is no such lock: what it is called with it may drop itself, so what is dropped in its turn is dropped as by its
+//! code.
 
 mod deliver;
 mod load;
@@ -783,8 +784,9 @@ impl Consumer {
         gone.add(delivery.event);
     }
 
-    /// Takes of what is held what may be delivered by now, and what is in the mailbox, which came later. What has expired makes room first. False if that was not
-    /// all, since so many are gone that they are to be dropped first; else there is room for one more of these.
+    /// Takes of what is held what may be delivered by now, and what is in the mailbox, which came later. What has
+    /// expired makes room first. False if that was not all, since so many are gone that they are to be dropped first;
+    /// else there is room for one more of these.
     fn drain(&self, inner: &mut Inner, now: Instant, gone: &mut Gone<'_>) -> bool {
         if inner.may_expire {
             while !gone.is_full()
@@ -811,8 +813,8 @@ impl Consumer {
         !gone.is_full()
     }
 
-    /// The inner part, [drained](Self::drain). What is gone for that is dropped by the caller when it has given the lock back, which therefore stands before it, and
-    /// has room for one more.
+    /// The inner part, [drained](Self::drain). What is gone for that the caller drops after it has given the lock back,
+    /// so `gone` is declared before the guard; it has room for one more.
     fn drained<'c>(&'c self, now: Instant, gone: &mut Gone<'_>) -> PiGuard<'c, Inner> {
         loop {
             let mut inner = self.inner.lock();
@@ -974,7 +976,8 @@ impl Consumer {
     /// # Errors
     /// As [`Self::qos_with`]; nothing has changed.
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
-        // Dropped when the lock has been given back: what events carry, and filters, may be code of the program, which may push to this consumer.
+        // Dropped when the lock has been given back: what events carry, and filters, may be code of the program, which
+        // may push to this consumer.
         let (mut gone, former);
         let mut inner = self.inner.lock();
         let qos = self.qos_with(settings)?;

@@ -1,8 +1,10 @@
-//! Events that wait no more, until no lock is held: what they carry is the program's own, and may connect, disconnect and push when it is dropped.
+//! Events that wait no more, until no lock is held: what they carry is the program's own, and may connect, disconnect
+//! and push when it is dropped.
 //!
-//! Whoever takes events out under a lock puts them here and drops them when the lock has been given back. Without allocating that is possible for a few: who has as
-//! many gives the lock back, drops them, and goes on. Where a lock is held all the way, by who calls, they are put into what that lock protects, with memory of its
-//! own, and dropped by who gives it back.
+//! Whoever takes events out under a lock puts them here and drops them when the lock has been given back. Without
+//! allocating that is possible for a few: who has as many gives the lock back, drops them, and goes on. Where a lock is
+//! held all the way, by who calls, they are put into what that lock protects, with memory of its own, and dropped by
+//! who gives it back.
 
 use crate::event::Event;
 

@@ -4,8 +4,8 @@
 //! others put there; who does not leaves: whoever has the state looks once more when it has given it back. Nobody waits for a supplier in the
 //! midst of putting an event there, which may be of a lower priority and preempted by who waits: it has not asked yet, and will try itself.
 //!
-//! What the state has no more is put beside it and dropped, a few events at a time, by who gives the state back, for as long as there is some or somebody else has
-//! the state, who does the same.
+//! What the state has no more is put beside it and dropped, a few events at a time, by who gives the state back, for as
+//! long as there is some or somebody else has the state, who does the same.
 
 use crate::condition::{Condition, EventSet, Leaves, LeftOut, State};
 use crate::event::{Event, EventPool, EventType};

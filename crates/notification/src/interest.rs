@@ -1,11 +1,14 @@
-//! What all consumers of a channel have subscribed to, and all suppliers offer, put together: for who passes events on to another channel (a gateway).
+//! What all consumers of a channel have subscribed to, and all suppliers offer, put together: for who passes events on
+//! to another channel (a gateway).
 //!
 //! ```text
-//!   a consumer:  its subscriptions × the parts of its condition about one event ─► types and sources, with the filters of which one has to match
+//!   a consumer:  its subscriptions × the parts of its condition about one event
+//!                ─► types and sources, with the filters of which one has to match
 //!   a channel:   those of all consumers, without what others of them cover
 //! ```
-//! It is an upper bound: what is in none of it no consumer takes. By types and sources that is as exact as patterns and masks can be; of filters that an event has
-//! to pass together it has those of one object, the consumer's own first, then its condition's, then its admin's.
+//! It is an upper bound: what is in none of it no consumer takes. By types and sources that is as exact as patterns and
+//! masks can be; of filters that an event has to pass together it has those of one object, the consumer's own first,
+//! then its condition's, then its admin's.
 
 use crate::condition::Condition;
 use crate::event::{Event, EventType};
@@ -75,7 +78,8 @@ pub struct Interest {
     pub types: TypePattern,
     /// Their sources.
     pub sources: Sources,
-    /// An event that none of these matches nobody takes by this; nothing is said of others. Empty if somebody takes all of them.
+    /// An event that none of these matches nobody takes by this; nothing is said of others. Empty if somebody takes all
+    /// of them.
     pub filters: Vec<Arc<Filter>>,
 }
 
@@ -120,14 +124,16 @@ pub struct Observed {
 }
 
 impl Observed {
-    /// The types that are subscribed to, from whichever sources. What a gateway has subscribed to changes from `before` to `now` by
-    /// `subscription_change(now.types(), before.types())`, but for all types, which are not removed but replaced.
+    /// The types that are subscribed to, from whichever sources. What a gateway has subscribed to changes from `before`
+    /// to `now` by `subscription_change(now.types(), before.types())`, but for all types, which are not removed but
+    /// replaced.
     pub fn types(&self) -> Vec<TypePattern> {
         let types: BTreeSet<&TypePattern> = self.subscribed.iter().map(|interest| &interest.types).collect();
         types.into_iter().cloned().collect()
     }
 
-    /// A filter that matches what somebody may take, by types, sources and filters: for the consumer by which a gateway has events of another channel.
+    /// A filter that matches what somebody may take, by types, sources and filters: for the consumer by which a gateway
+    /// has events of another channel.
     pub fn filter(&self) -> Filter {
         let mut filter = Filter::new();
         for interest in &self.subscribed {
@@ -230,7 +236,8 @@ impl Subscribed {
         let (operator, of_admin) = (self.consumer.admin.operator, self.consumer.admin.filters.get());
         let own: Vec<&Arc<Filter>> = settings.filters.shared().collect();
         let of_admin: Vec<&Arc<Filter>> = of_admin.shared().collect();
-        // Where one group is enough, an event need not pass the other one: of both any. Who has no filter does not count.
+        // Where one group is enough, an event need not pass the other one: of both any. Who has no filter does not
+        // count.
         let (first, last) = match operator {
             GroupOperator::Or => ([own, of_admin].concat(), Vec::new()),
             GroupOperator::And => (own, of_admin),
@@ -270,8 +277,8 @@ impl Union {
 }
 
 impl Topology {
-    /// What an observer is told: nothing of a channel that is destroyed, and nothing of what gateways say. Takes as many steps as consumers have subscriptions and
-    /// parts of conditions, and those with a `*` times all others.
+    /// What an observer is told: nothing of a channel that is destroyed, and nothing of what gateways say. Takes as
+    /// many steps as consumers have subscriptions and parts of conditions, and those with a `*` times all others.
     pub fn observed(&self) -> Observed {
         if self.is_closed {
             return Observed::default();

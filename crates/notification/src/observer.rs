@@ -9,8 +9,8 @@ use std::io;
 use std::sync::Arc;
 use std::thread;
 
-/// Somebody who is told what is subscribed to and offered in a channel. Dropping it ends that: it is not called any more, while a call that has begun ends by
-/// itself.
+/// Somebody who is told what is subscribed to and offered in a channel. Dropping it ends that: it is not called any
+/// more, while a call that has begun ends by itself.
 #[must_use = "dropping it ends the observation"]
 pub struct Observer {
     shared: Arc<Shared>,
@@ -39,12 +39,15 @@ impl Drop for Observer {
 }
 
 impl EventChannel {
-    /// Calls `observer`, by an ordinary thread of its own, with what consumers of the channel have subscribed to and suppliers offer, all together: first with what there
-    /// is, and then whenever that has become something else, once for all that has changed until then (the real-time event channel's `Observer`). It is called
-    /// without any lock and may connect, disconnect and change whom it wants, in this channel, too; of that it is told when it has returned. However long it takes,
-    /// nobody waits for it. If it panics, it is called no more, and nobody else is concerned.
+    /// Calls `observer`, by an ordinary thread of its own, with what consumers of the channel have subscribed to and
+    /// suppliers offer, all together: first with what there is, and then whenever that has become something else, once
+    /// for all that has changed until then (the real-time event channel's `Observer`). It is called without any lock
+    /// and may connect, disconnect and change whom it wants, in this channel, too; of that it is told when it has
+    /// returned. However long it takes, nobody waits for it. If it panics, it is called no more, and nobody else is
+    /// concerned.
     ///
-    /// What [gateways](crate::ConsumerBuilder::gateway) have subscribed to and offer is left out. Of a channel that is destroyed it is told that there is nothing.
+    /// What [gateways](crate::ConsumerBuilder::gateway) have subscribed to and offer is left out. Of a channel that is
+    /// destroyed it is told that there is nothing.
     ///
     /// # Errors
     /// The thread cannot be made.
@@ -56,8 +59,9 @@ impl EventChannel {
         Ok(observer)
     }
 
-    /// The same, called by the thread that changes something, before it goes on: for simulations, in which everything is to happen at its instant. Of several that
-    /// change something at once, one calls it, and none of the others waits; what the observer changes itself it is told of by the same thread when it has returned.
+    /// The same, called by the thread that changes something, before it goes on: for simulations, in which everything
+    /// is to happen at its instant. Of several that change something at once, one calls it, and none of the others
+    /// waits; what the observer changes itself it is told of by the same thread when it has returned.
     pub fn observe_in_place(&self, observer: impl FnMut(&Observed) + Send + 'static) -> Observer {
         self.observer(CalledBy::WhoChanges, Box::new(observer))
     }

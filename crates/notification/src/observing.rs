@@ -1,13 +1,15 @@
-//! Code that is called with what a channel [has](crate::interest) whenever that has changed: one call at a time, each with what there is then.
+//! Code that is called with what a channel [has](crate::interest) whenever that has changed: one call at a time, each
+//! with what there is then.
 //!
 //! ```text
-//!               ask                  the code is taken out, without a lock          nobody has asked since
-//!   (1) at rest ────► (2) asked for ──────────────────────────────► (3) being called ──────► (1)
-//!                          ▲                                             │ somebody has asked since, the call itself perhaps
-//!                          └─────────────────────────────────────────────┘
+//!               ask                  the code is taken out, without a lock     nobody has asked since
+//!   (1) at rest ────► (2) asked for ──────────────────────────► (3) being called ──────► (1)
+//!                          ▲                                         │ somebody has asked since,
+//!                          └─────────────────────────────────────────┘ the call itself perhaps
 //!   end, or a panic: from anywhere ► (4) over: never called again; a call that has begun ends by itself
 //! ```
-//! So whoever asks while the code is being called neither waits nor calls: who calls it looks once more. What changes meanwhile is told in one call.
+//! So whoever asks while the code is being called neither waits nor calls: who calls it looks once more. What changes
+//! meanwhile is told in one call.
 
 use crate::interest::Observed;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,7 +49,8 @@ struct Called {
 }
 
 impl Called {
-    /// Tells what there is now, unless that is what it was told last. False if the code has panicked, which the panic hook has told of.
+    /// Tells what there is now, unless that is what it was told last. False if the code has panicked, which the panic
+    /// hook has told of.
     fn tell(&mut self, now: Observed) -> bool {
         if self.told.as_ref() == Some(&now) {
             return true;
@@ -69,7 +72,8 @@ impl Observing {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something may have changed: the code is to be called, if so, with what there is. Not while a lock is held that the code may want.
+    /// Something may have changed: the code is to be called, if so, with what there is. Not while a lock is held that
+    /// the code may want.
     pub fn ask(&self, observed: impl Fn() -> Observed) {
         self.state().is_asked = true;
         match self.called_by {

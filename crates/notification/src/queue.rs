@@ -372,7 +372,9 @@ mod tests {
                 prop_assert_eq!(queue.iter().next().map(|waiting| waiting.number), next(&list, order));
             }
             let mut expired = Vec::new();
-            expired.extend(std::iter::from_fn(|| queue.take_expired(Instant::from_nanos(2))).map(|waiting| waiting.number));
+            while let Some(waiting) = queue.take_expired(Instant::from_nanos(2)) {
+                expired.push(waiting.number);
+            }
             expired.sort_unstable();
             let mut expected: Vec<u64> = list.iter().filter(|one| one.1 < 2).map(|one| one.2).collect();
             expected.sort_unstable();

@@ -299,7 +299,8 @@ impl Shared {
         drop(observing);
     }
 
-    /// What is subscribed to or offered may have changed, or by which filters: observers are told, unless there is more to come. Not while anything is locked.
+    /// What is subscribed to or offered may have changed, or by which filters: observers are told, unless there is more
+    /// to come. Not while anything is locked.
     pub fn tell_observers(&self) {
         let listeners = self.listeners();
         if listeners.observers.is_empty() || listeners.under_way > 0 {

@@ -155,7 +155,8 @@ impl Stream for EventStream {
     type Item = Delivery;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Delivery>> {
-        // Neither is a lock held while an event is taken, for which others may be dropped, nor while a waker is, which is an executor's.
+        // Neither is a lock held while an event is taken, for which others may be dropped, nor while a waker is, which
+        // is an executor's.
         if let Some(delivery) = self.consumer.try_pull(MonotonicClock.now()) {
             let former = self.waiter.waker().take();
             drop(former);

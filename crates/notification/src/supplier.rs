@@ -147,7 +147,8 @@ impl SupplierBuilder {
         self
     }
 
-    /// It passes on events of another channel: [observers](crate::EventChannel::observe) are not told of what it offers (`is_gateway`).
+    /// It passes on events of another channel: [observers](crate::EventChannel::observe) are not told of what it offers
+    /// (`is_gateway`).
     pub fn gateway(mut self) -> Self {
         self.is_gateway = true;
         self

@@ -90,7 +90,8 @@ impl Consumer {
         self.turn(delivered, &self.inner.lock())
     }
 
-    /// Takes what a job hands on at once, of events of its lane; where that is several, of all. The inner part has been drained.
+    /// Takes what a job hands on at once, of events of its lane; where that is several, of all. The inner part has been
+    /// drained.
     fn take_batch(
         &self,
         inner: &mut Inner,
@@ -325,7 +326,8 @@ impl Consumer {
     }
 
     /// The first of several jobs that are to have the same event takes it. It counts as one that waits until it is [given up](Self::give_place_up), but is
-    /// neither discarded nor expires. Not taken are any if so many are gone that they are to be dropped first, when the caller has given its own lock back.
+    /// neither discarded nor expires. Not taken are any if so many are gone that they are to be dropped first, when the
+    /// caller has given its own lock back.
     pub fn take_in_its_place(&self, now: Instant, gone: &mut Gone<'_>) -> Result<Option<Delivery>, ManyGone> {
         let mut inner = self.inner.lock();
         if !self.drain(&mut inner, now, gone) {

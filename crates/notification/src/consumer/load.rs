@@ -6,8 +6,8 @@
 //! whose lock somebody has, because an event is just being taken from it, is left out of the choice. Where that leaves nothing, one event too many waits, and the next push
 //! takes out two.
 //!
-//! Lock order: the topology, the members, then the inner part of a consumer, for which nobody waits here. What goes is dropped when all have been given back; where
-//! much has expired, the choice begins anew after that.
+//! Lock order: the topology, the members, then the inner part of a consumer, for which nobody waits here. What goes is
+//! dropped when all have been given back; where much has expired, the choice begins anew after that.
 
 use super::{Consumer, Entered};
 use crate::delivery::{Arrival, Delivery};

@@ -1,4 +1,5 @@
-//! What events carry is the program's own: when it is dropped, wherever that is, it may connect, disconnect, change settings, count and push.
+//! What events carry is the program's own: when it is dropped, wherever that is, it may connect, disconnect, change
+//! settings, count and push.
 
 use crate::allocation::Nothing;
 use crate::{MS, Number, channel, event_of, types};
@@ -255,7 +256,8 @@ fn a_retained_event_acts_when_a_newer_one_takes_its_place() {
     drop((late, supplier));
 }
 
-/// Call-backs: what has been delivered, is refused, fails, or is to be tried again and finds no room; and what has expired since its job was posted.
+/// Call-backs: what has been delivered, is refused, fails, or is to be tried again and finds no room; and what has
+/// expired since its job was posted.
 #[test]
 fn what_is_delivered_acts_when_its_delivery_is_over() {
     for outcome in [Outcome::Ok, Outcome::Discard, Outcome::Retry, Outcome::Fail] {

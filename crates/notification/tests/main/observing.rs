@@ -1,4 +1,5 @@
-//! Who observes a channel: what is subscribed to and offered there, put together, as gateways to other channels need it.
+//! Who observes a channel: what is subscribed to and offered there, put together, as gateways to other channels need
+//! it.
 
 use crate::virtual_time::{VirtualTime, number};
 use crate::{Number, channel, connected, event_of, event_with, types};
@@ -369,7 +370,8 @@ fn an_observer_that_is_slow_keeps_nobody_waiting() {
     drop(other);
 }
 
-/// Of many threads that change something at once one calls, one call at a time, and the last call has what there is at last.
+/// Of many threads that change something at once one calls, one call at a time, and the last call has what there is at
+/// last.
 #[test]
 fn whoever_changes_something_at_once_the_last_word_is_what_there_is() {
     const THREADS: usize = 3;
@@ -418,13 +420,15 @@ fn whoever_changes_something_at_once_the_last_word_is_what_there_is() {
     assert_eq!(*in_place.lock().expect("whole"), now);
     drop(kept);
     drop(observers);
-    // The thread of the other one has ended when nobody but the test has what it writes to; what it has written then is something that was there.
+    // The thread of the other one has ended when nobody but the test has what it writes to; what it has written then is
+    // something that was there.
     while Arc::strong_count(&apart) > 1 {
         thread::yield_now();
     }
 }
 
-/// A gateway from one channel to another: it has what is wanted beyond, offers there what is offered here, and passes events on.
+/// A gateway from one channel to another: it has what is wanted beyond, offers there what is offered here, and passes
+/// events on.
 struct Gateway {
     _observers: [Observer; 2],
     consumer: ConnectedConsumer,
@@ -544,8 +548,8 @@ fn negates(condition: &Condition) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Held against what consumers are really given: what one of them has is always among what an observer was told, and where no filters and no negations are, nothing
-    /// else is.
+    /// Held against what consumers are really given: what one of them has is always among what an observer was told,
+    /// and where no filters and no negations are, nothing else is.
     #[test]
     fn what_somebody_takes_is_what_observers_are_told(all in prop::collection::vec(drawn(), 0..4)) {
         let (mut time, channel) = channel(QosSettings::new());
@@ -563,8 +567,10 @@ proptest! {
             .iter()
             .map(|drawn| {
                 let mut builder = admins[drawn.admin].consumer("c");
-                builder = builder.subscribe(drawn.patterns.iter().map(|one| one.parse::<TypePattern>().expect("sound")));
-                builder = drawn.condition.clone().into_iter().fold(builder, |builder, condition| builder.when(condition));
+                let pattern = |one: &&str| one.parse::<TypePattern>().expect("sound");
+                builder = builder.subscribe(drawn.patterns.iter().map(pattern));
+                let condition = drawn.condition.clone().into_iter();
+                builder = condition.fold(builder, |builder, condition| builder.when(condition));
                 builder = drawn.own.into_iter().fold(builder, |builder, own| builder.filter(least(own)));
                 builder.connect_pull().expect("connected")
             })
@@ -588,7 +594,8 @@ proptest! {
                 prop_assert!(is_wanted || pushed.queued == 0, "{domain}/{name} from {source}: {observed:?}");
                 prop_assert!(!is_wanted || patterns.iter().any(|pattern| pattern.matches(domain, name)));
                 if is_exact {
-                    prop_assert_eq!(is_wanted, pushed.queued > 0, "{}/{} from {}: {:?}", domain, name, source, observed);
+                    let is_taken = pushed.queued > 0;
+                    prop_assert_eq!(is_wanted, is_taken, "{}/{} from {}: {:?}", domain, name, source, observed);
                 }
             }
         }

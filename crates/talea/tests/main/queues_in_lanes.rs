@@ -1,7 +1,9 @@
-//! Whose turn it is, the lane decides; which of its events a consumer has then, its order policy: of each pair of these, what comes of it.
+//! Whose turn it is, the lane decides; which of its events a consumer has then, its order policy: of each pair of
+//! these, what comes of it.
 //!
-//! The judge has lists and no queues: of each event that waits a job, which the lane orders by what it looks at, and the first of the events of its lane that wait for
-//! the consumer when the job's turn comes. Beside it stands another one, which orders the heads of queues, and the table says where both are the same.
+//! The judge has lists and no queues: of each event that waits a job, which the lane orders by what it looks at, and
+//! the first of the events of its lane that wait for the consumer when the job's turn comes. Beside it stands another
+//! one, which orders the heads of queues, and the table says where both are the same.
 
 use std::sync::{Arc, Mutex};
 use talea::notification::qos::{OrderPolicy, QosSettings};
@@ -60,7 +62,8 @@ struct Drawn {
     timeout_ms: i64,
 }
 
-/// The events of a seed, all of which are pushed before any is delivered, and which expire at different instants, after the end.
+/// The events of a seed, all of which are pushed before any is delivered, and which expire at different instants, after
+/// the end.
 fn drawn(seed: u64) -> Vec<Drawn> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = |below: u64| {
@@ -225,7 +228,8 @@ impl Case {
         order
     }
 
-    /// What `docs/notification.md` says: whether a queue and its lane look at the same, so that a job has its own event.
+    /// What `docs/notification.md` says: whether a queue and its lane look at the same, so that a job has its own
+    /// event.
     fn is_by_heads(self) -> bool {
         match self.lanes {
             Lanes::Fifo | Lanes::StaticPriority => matches!(self.order, OrderPolicy::Any | OrderPolicy::Fifo),
