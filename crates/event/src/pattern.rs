@@ -36,6 +36,21 @@ impl Part {
     fn is_any(&self) -> bool {
         matches!(self, Part::BeginsWith(beginning) if beginning.is_empty())
     }
+
+    fn covers(&self, other: &Part) -> bool {
+        match (self, other) {
+            (Part::Is(own), Part::Is(other)) => own == other,
+            (Part::Is(_), Part::BeginsWith(_)) => false,
+            (Part::BeginsWith(own), Part::Is(other) | Part::BeginsWith(other)) => other.starts_with(&**own),
+        }
+    }
+
+    /// Texts that begin alike have one of two such parts within the other, or nothing in common.
+    fn common(&self, other: &Part) -> Option<Part> {
+        let narrower =
+            if self.covers(other) { Some(other) } else { Some(self).filter(|own| other.covers(own)) };
+        narrower.cloned()
+    }
 }
 
 impl FromStr for Part {
@@ -104,6 +119,17 @@ impl TypePattern {
         }
     }
 
+    /// Whether each type that is one of `other` is one of these.
+    pub fn covers(&self, other: &TypePattern) -> bool {
+        self.domain.covers(&other.domain) && self.name.covers(&other.name)
+    }
+
+    /// The types that are of both; none if there can be none.
+    pub fn common(&self, other: &TypePattern) -> Option<TypePattern> {
+        let (domain, name) = (self.domain.common(&other.domain)?, self.name.common(&other.name)?);
+        Some(TypePattern { domain, name })
+    }
+
     /// Whether all types are.
     pub fn is_all(&self) -> bool {
         self.domain.is_any() && self.name.is_any()
@@ -150,5 +176,37 @@ mod tests {
         assert!("Ro*ot/Stop".parse::<TypePattern>().is_err() && "a/*b*".parse::<TypePattern>().is_err());
         assert!(TypePattern::all().is_all() && "*/%ALL".parse() == Ok(TypePattern::all()));
         assert_eq!("Robot/Arm*".parse::<TypePattern>().expect("a pattern").to_string(), "Robot/Arm*");
+    }
+
+    /// Every type of a small alphabet is of the common pattern if it is of both, and of what covers another whenever it
+    /// is of that.
+    #[test]
+    fn what_patterns_have_in_common_and_cover_is_what_their_types_say() {
+        let parts = ["*", "a", "a*", "ab", "ab*", "b*"];
+        let texts = ["a", "b", "ab", "aba", "ba"];
+        let pairs = |all: &[&str]| -> Vec<(String, String)> {
+            all.iter().flat_map(|one| all.iter().map(|other| (one.to_string(), other.to_string()))).collect()
+        };
+        let patterns: Vec<TypePattern> = pairs(&parts)
+            .iter()
+            .map(|(domain, name)| TypePattern::new(domain, name).expect("a pattern"))
+            .collect();
+        let types = pairs(&texts);
+        for one in &patterns {
+            for other in &patterns {
+                let of = |pattern: &TypePattern| -> Vec<bool> {
+                    types.iter().map(|(domain, name)| pattern.matches(domain, name)).collect()
+                };
+                let both: Vec<bool> =
+                    of(one).iter().zip(of(other)).map(|(one, other)| *one && other).collect();
+                let common = one.common(other);
+                assert_eq!(common, other.common(one));
+                assert_eq!(common.as_ref().map_or(vec![false; types.len()], of), both, "{one} and {other}");
+                assert_eq!(one.covers(other), common.as_ref() == Some(other), "{one} and {other}");
+                if one.covers(other) {
+                    assert_eq!(of(other), both, "{one} and {other}");
+                }
+            }
+        }
     }
 }

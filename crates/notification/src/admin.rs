@@ -63,6 +63,7 @@ macro_rules! admin {
                 self.shared.show_members(&mut topology);
                 drop(topology);
                 if was_there {
+                    let _together = self.shared.together();
                     self.shared.listen_no_more(self.owner());
                     self.remove_members();
                 }

@@ -134,6 +134,9 @@ impl<'a> FilterAdmin<'a> {
         }
         drop(topology);
         drop((group, filters, settings));
+        if changed.is_ok() {
+            self.shared.tell_observers();
+        }
         changed
     }
 }

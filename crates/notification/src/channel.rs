@@ -224,9 +224,9 @@ impl EventChannel {
             names
         };
         let (offered_types, subscribed_types) = (named(self.offered_types()), named(self.subscribed_types()));
+        // What has expired is dropped, which is not done while the topology is locked.
+        let oldest = self.connected().iter().filter_map(|consumer| consumer.oldest(now)).min();
         let topology = self.0.topology();
-        let oldest =
-            topology.consumers.values().filter_map(|subscribed| subscribed.consumer.oldest(now)).min();
         let consumers = topology.consumers.values().map(|subscribed| {
             let consumer = &subscribed.consumer;
             (consumer.name.to_string(), consumer.queued(), consumer.statistics())
@@ -254,11 +254,15 @@ impl EventChannel {
 
     /// Bytes of the events that wait, each once for each consumer.
     pub fn queued_bytes(&self, now: Instant) -> usize {
-        let consumers: Vec<Arc<Consumer>> =
-            self.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect();
         // What users' types say of themselves is asked without a lock.
-        let waiting: Vec<Event> = consumers.iter().flat_map(|consumer| consumer.waiting(now)).collect();
+        let waiting: Vec<Event> =
+            self.connected().iter().flat_map(|consumer| consumer.waiting(now)).collect();
         waiting.iter().map(Event::bytes).sum()
+    }
+
+    /// The consumers that are connected, for what is not done while the topology is locked.
+    fn connected(&self) -> Vec<Arc<Consumer>> {
+        self.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect()
     }
 
     /// Whether a consumer or a supplier is connected.
@@ -383,9 +387,7 @@ impl EventChannelFactory {
             channel.0.note_created();
             channel.0.publications.ask_again(&channel.0.place);
             channel.0.show_members(&mut channel.0.topology());
-            let consumers: Vec<Arc<Consumer>> =
-                channel.0.topology().consumers.values().map(|one| Arc::clone(&one.consumer)).collect();
-            for consumer in consumers {
+            for consumer in channel.connected() {
                 let named = |source| BindError::Work { consumer: consumer.name.to_string(), source };
                 begin(&consumer, &channel.0, When::Bound).map_err(named)?;
             }

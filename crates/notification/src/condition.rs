@@ -116,10 +116,10 @@ fn events_among(all: &[Event]) -> u64 {
     all.iter().filter(|event| event.event_type().domain() != TimeCame::DOMAIN).count() as u64
 }
 
-/// Drops what is behind `length`, and counts it.
-fn drop_from(all: &mut Vec<Event>, length: usize, count: &mut u64) {
+/// What is behind `length` is gone, and counted.
+fn drop_from(all: &mut Vec<Event>, length: usize, count: &mut u64, gone: &mut Vec<Event>) {
     *count += events_among(&all[length..]);
-    all.truncate(length);
+    gone.extend(all.drain(length..));
 }
 
 /// A condition that is being fed.
@@ -184,6 +184,7 @@ struct Feed<'a> {
     /// Parts that have taken it.
     taken: u64,
     left_out: &'a mut LeftOut,
+    gone: &'a mut Vec<Event>,
 }
 
 impl State {
@@ -199,15 +200,28 @@ impl State {
         self.most
     }
 
-    /// An event has come. If it comes true with it, `came` has the events.
-    pub fn offer(&mut self, event: &Event, now: Instant, mut came: impl FnMut(&[Event])) {
-        self.take_in(event, now, &mut came);
+    /// An event has come. If it comes true with it, `came` has the events. What it has no more is in `gone`, which
+    /// `came` has as well: who calls this has a lock, under which nothing is dropped.
+    pub fn offer(
+        &mut self,
+        event: &Event,
+        now: Instant,
+        gone: &mut Vec<Event>,
+        mut came: impl FnMut(&[Event], &mut Vec<Event>),
+    ) {
+        self.take_in(event, now, gone, &mut came);
     }
 
     /// The same; returns how many parts have taken the event.
-    fn take_in(&mut self, event: &Event, now: Instant, came: &mut impl FnMut(&[Event])) -> u64 {
-        self.pass(now, &mut *came);
-        let taken = self.feed(Input::Event(event), now, came);
+    fn take_in(
+        &mut self,
+        event: &Event,
+        now: Instant,
+        gone: &mut Vec<Event>,
+        came: &mut impl FnMut(&[Event], &mut Vec<Event>),
+    ) -> u64 {
+        self.pass(now, gone, &mut *came);
+        let taken = self.feed(Input::Event(event), now, gone, came);
         if taken == 0 {
             self.left_out.not_needed += 1;
         }
@@ -219,23 +233,35 @@ impl State {
         std::mem::take(&mut self.left_out)
     }
 
-    /// Time has come to this.
-    pub fn pass(&mut self, now: Instant, mut came: impl FnMut(&[Event])) {
+    /// Time has come to this; otherwise as [`Self::offer`].
+    pub fn pass(
+        &mut self,
+        now: Instant,
+        gone: &mut Vec<Event>,
+        mut came: impl FnMut(&[Event], &mut Vec<Event>),
+    ) {
         while self.due().is_some_and(|due| due <= now) {
             let tick = self.tick.clone();
-            self.feed(Input::Tick(&tick), now, &mut came);
+            self.feed(Input::Tick(&tick), now, gone, &mut came);
         }
     }
 
     /// Returns how many parts have taken it.
-    fn feed(&mut self, input: Input<'_>, now: Instant, came: &mut impl FnMut(&[Event])) -> u64 {
-        let mut feed = Feed { input, now, taken: 0, left_out: &mut self.left_out };
-        self.scratch.clear();
+    fn feed(
+        &mut self,
+        input: Input<'_>,
+        now: Instant,
+        gone: &mut Vec<Event>,
+        came: &mut impl FnMut(&[Event], &mut Vec<Event>),
+    ) -> u64 {
+        // A filter may have panicked.
+        gone.append(&mut self.scratch);
+        let mut feed = Feed { input, now, taken: 0, left_out: &mut self.left_out, gone };
         if self.root.feed(&mut feed, &mut self.scratch) {
-            came(&self.scratch);
+            came(&self.scratch, feed.gone);
         }
-        let taken = feed.taken;
-        self.scratch.clear();
+        let Feed { taken, gone, .. } = feed;
+        gone.append(&mut self.scratch);
         taken
     }
 
@@ -306,7 +332,7 @@ impl Part {
                     let length = to.len();
                     if part.feed(feed, to) {
                         if is_true {
-                            drop_from(to, length, &mut feed.left_out.not_needed);
+                            drop_from(to, length, &mut feed.left_out.not_needed, feed.gone);
                         }
                         is_true = true;
                     }
@@ -315,7 +341,7 @@ impl Part {
             }
             Part::All { parts, had, collect, within, since } => {
                 if is_over(*since, *within, now) {
-                    had.iter_mut().for_each(|had| drop_from(had, 0, &mut feed.left_out.timed_out));
+                    had.iter_mut().for_each(|had| drop_from(had, 0, &mut feed.left_out.timed_out, feed.gone));
                     *since = None;
                 }
                 let length = to.len();
@@ -325,11 +351,11 @@ impl Part {
                         continue;
                     }
                     if part.feed(feed, to) && (had.is_empty() || *collect == Collect::Latest) {
-                        drop_from(had, 0, &mut feed.left_out.replaced);
+                        drop_from(had, 0, &mut feed.left_out.replaced, feed.gone);
                         had.extend(to.drain(length..));
                         since.get_or_insert(now);
                     }
-                    drop_from(to, length, &mut feed.left_out.not_needed);
+                    drop_from(to, length, &mut feed.left_out.not_needed, feed.gone);
                 }
                 let is_true = had.iter().all(|had| !had.is_empty());
                 if is_true {
@@ -340,8 +366,8 @@ impl Part {
             }
             Part::InOrder { parts, next, had, within, since } => {
                 if is_over(*since, *within, now) {
-                    drop_from(had, 0, &mut feed.left_out.timed_out);
-                    parts[*next].forget(&mut feed.left_out.timed_out);
+                    drop_from(had, 0, &mut feed.left_out.timed_out, feed.gone);
+                    parts[*next].forget(&mut feed.left_out.timed_out, feed.gone);
                     (*next, *since) = (0, None);
                     parts[0].begin_anew(feed);
                 }
@@ -363,7 +389,7 @@ impl Part {
             }
             Part::Times { part, count, times, had, within, since } => {
                 if is_over(*since, *within, now) {
-                    drop_from(had, 0, &mut feed.left_out.timed_out);
+                    drop_from(had, 0, &mut feed.left_out.timed_out, feed.gone);
                     (*times, *since) = (0, None);
                 }
                 let length = to.len();
@@ -395,7 +421,7 @@ impl Part {
             Part::Unless { part, within, due } => {
                 let length = to.len();
                 if part.feed(feed, to) {
-                    drop_from(to, length, &mut feed.left_out.not_needed);
+                    drop_from(to, length, &mut feed.left_out.not_needed, feed.gone);
                     *due = Some(now.saturating_add(*within));
                     return false;
                 }
@@ -411,31 +437,31 @@ impl Part {
 
     /// What has come so far does not count, and time counts from `now` on.
     fn begin_anew(&mut self, feed: &mut Feed<'_>) {
-        self.forget(&mut feed.left_out.not_needed);
+        self.forget(&mut feed.left_out.not_needed, feed.gone);
         self.await_from(feed.now);
     }
 
     /// Nothing has come; what was kept is counted.
-    fn forget(&mut self, count: &mut u64) {
+    fn forget(&mut self, count: &mut u64, gone: &mut Vec<Event>) {
         match self {
             Part::Event(_) | Part::Timer { .. } => {}
-            Part::Any(parts) => parts.iter_mut().for_each(|part| part.forget(count)),
+            Part::Any(parts) => parts.iter_mut().for_each(|part| part.forget(count, gone)),
             Part::All { parts, had, since, .. } => {
-                parts.iter_mut().for_each(|part| part.forget(count));
-                had.iter_mut().for_each(|had| drop_from(had, 0, count));
+                parts.iter_mut().for_each(|part| part.forget(count, gone));
+                had.iter_mut().for_each(|had| drop_from(had, 0, count, gone));
                 *since = None;
             }
             Part::InOrder { parts, next, had, since, .. } => {
-                parts.iter_mut().for_each(|part| part.forget(count));
-                drop_from(had, 0, count);
+                parts.iter_mut().for_each(|part| part.forget(count, gone));
+                drop_from(had, 0, count, gone);
                 (*next, *since) = (0, None);
             }
             Part::Times { part, times, had, since, .. } => {
-                part.forget(count);
-                drop_from(had, 0, count);
+                part.forget(count, gone);
+                drop_from(had, 0, count, gone);
                 (*times, *since) = (0, None);
             }
-            Part::Unless { part, .. } => part.forget(count),
+            Part::Unless { part, .. } => part.forget(count, gone),
         }
     }
 
@@ -536,7 +562,7 @@ mod tests {
         assert_eq!(condition.problem(), None);
         let (mut state, mut all) = (State::begin(condition, Instant::ZERO), Vec::new());
         for (ms, name) in steps {
-            let mut came = |events: &[Event]| {
+            let mut came = |events: &[Event], _: &mut Vec<Event>| {
                 let names = events.iter().map(|event| match event.event_type().domain() {
                     "%TIME" => "%",
                     _ => event.event_type().name(),
@@ -544,8 +570,8 @@ mod tests {
                 all.push(format!("{ms}: {}", names.collect::<Vec<_>>().join(" ")));
             };
             match *name {
-                "" => state.pass(at(*ms), &mut came),
-                name => state.offer(&event(name), at(*ms), &mut came),
+                "" => state.pass(at(*ms), &mut Vec::new(), &mut came),
+                name => state.offer(&event(name), at(*ms), &mut Vec::new(), &mut came),
             }
         }
         all
@@ -564,9 +590,9 @@ mod tests {
             let both = Condition::all(collect, [of("a"), of("b")]);
             let mut state = State::begin(&both, Instant::ZERO);
             let mut had = Vec::new();
-            [&one, &two, &b]
-                .into_iter()
-                .for_each(|event| state.offer(event, at(1), |events| had.extend_from_slice(events)));
+            [&one, &two, &b].into_iter().for_each(|event| {
+                state.offer(event, at(1), &mut Vec::new(), |events, _| had.extend_from_slice(events))
+            });
             assert!(std::ptr::eq(had[0].header(), expected.header()) && had.len() == 2);
         }
     }
@@ -614,8 +640,8 @@ mod tests {
         let mut state = State::begin(condition, Instant::ZERO);
         for (ms, name) in steps {
             match *name {
-                "" => state.pass(at(*ms), |_| ()),
-                name => state.offer(&event(name), at(*ms), |_| ()),
+                "" => state.pass(at(*ms), &mut Vec::new(), |_, _| ()),
+                name => state.offer(&event(name), at(*ms), &mut Vec::new(), |_, _| ()),
             }
         }
         let LeftOut { timed_out, replaced, not_needed } = state.take_left_out();
@@ -668,7 +694,8 @@ mod tests {
         };
         let matches = |condition: &Condition, event: &Event| {
             let mut is_true = false;
-            State::begin(condition, Instant::ZERO).offer(event, at(1), |_| is_true = true);
+            State::begin(condition, Instant::ZERO)
+                .offer(event, at(1), &mut Vec::new(), |_, _| is_true = true);
             assert_eq!(is_true, Leaves::of(condition).concern(event, at(1)));
             is_true
         };
@@ -711,7 +738,7 @@ mod tests {
         let memory = (state.scratch.capacity(), state.scratch.as_ptr());
         let mut came = Vec::new();
         for name in ["a", "b"] {
-            state.offer(&event(name), at(1), |events| came.push(events.len()));
+            state.offer(&event(name), at(1), &mut Vec::new(), |events, _| came.push(events.len()));
         }
         assert_eq!(came, [2]);
         assert_eq!((state.scratch.capacity(), state.scratch.as_ptr()), memory);
@@ -769,10 +796,10 @@ mod tests {
             let events = ["a", "b", "c", "d"].map(event);
             for (later, which) in steps {
                 now += later;
-                let mut come = |all: &[Event]| came += events_among(all);
+                let mut come = |all: &[Event], _: &mut Vec<Event>| came += events_among(all);
                 match events.get(which) {
-                    Some(event) => expected += state.take_in(event, at(now), &mut come).max(1),
-                    None => state.pass(at(now), come),
+                    Some(event) => expected += state.take_in(event, at(now), &mut Vec::new(), &mut come).max(1),
+                    None => state.pass(at(now), &mut Vec::new(), come),
                 }
             }
             let LeftOut { timed_out, replaced, not_needed } = state.take_left_out();
@@ -790,7 +817,7 @@ mod tests {
             for name in names {
                 let event = event(["a", "b", "c", "d"][name]);
                 let mut now = None;
-                state.offer(&event, at(1), |events| now = Some(events.iter().map(|event| event.event_type().name().to_owned()).collect::<Vec<_>>()));
+                state.offer(&event, at(1), &mut Vec::new(), |events, _| now = Some(events.iter().map(|event| event.event_type().name().to_owned()).collect::<Vec<_>>()));
                 if name < 3 {
                     had[name] = true;
                 }

@@ -77,6 +77,7 @@ pub struct ConsumerBuilder {
     on_miss: Option<OnMiss>,
     content: Option<ContentType>,
     is_queued: bool,
+    is_gateway: bool,
     lanes: Vec<LaneWork>,
     task: Option<OperationId>,
     /// Jobs that have an event together.
@@ -110,6 +111,7 @@ impl ConsumerBuilder {
             on_miss: None,
             content: None,
             is_queued: false,
+            is_gateway: false,
             lanes: Vec::new(),
             task: None,
             together: 1,
@@ -133,6 +135,14 @@ impl ConsumerBuilder {
     /// ([`incompatible`](crate::ConsumerStatistics::incompatible)). A supplier that has said that it pushes something else is no partner.
     pub fn content<T: Content>(mut self) -> Self {
         self.content = Some(ContentType::of::<T>());
+        self
+    }
+
+    /// It passes events on to another channel: [observers](crate::EventChannel::observe) are not told of what it has
+    /// subscribed to (`is_gateway`). Between two channels with a gateway each way, each of which subscribes to what is
+    /// wanted beyond, one would otherwise keep alive what the other one wants.
+    pub fn gateway(mut self) -> Self {
+        self.is_gateway = true;
         self
     }
 
@@ -320,6 +330,7 @@ impl ConsumerBuilder {
             on_miss,
             content,
             is_queued,
+            is_gateway,
             lanes,
             task,
             together,
@@ -375,7 +386,7 @@ impl ConsumerBuilder {
             let patterns = patterns.unwrap_or_else(|| group.patterns.clone());
             shared.load.join(&consumer);
             let consumer = Arc::clone(&consumer);
-            topology.connect(Subscribed { consumer, admin: admin.number, patterns })
+            topology.connect(Subscribed { consumer, admin: admin.number, patterns, is_gateway })
         };
         shared.tell(About::Subscriptions, &changed);
         if let Err(error) = begin(&consumer, &shared, When::Connected) {

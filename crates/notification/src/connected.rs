@@ -2,11 +2,12 @@
 
 use crate::attached::{FilterAdmin, MappingAdmin, MappingOwner, Owner};
 use crate::changes::SubscriptionChange;
-use crate::consumer::{Connection, Consumer, SerialCode};
+use crate::consumer::{Connection, Consumer, ManyGone, SerialCode};
 use crate::delivery::Delivery;
 use crate::event::EventType;
+use crate::gone::Gone;
 use crate::partners::{Partner, PartnersChanged};
-use crate::posting::{offer_retained, post};
+use crate::posting::{InReplay, offer_retained, post};
 use crate::qos::{Level, PropertyName, Qos, QosProblems, QosSettings};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::statistics::ConsumerStatistics;
@@ -213,7 +214,10 @@ impl ConsumerHandle {
     fn post_all(&self, via: &mut impl Post) {
         let now = via.now();
         for priority in self.consumer.priorities(now) {
-            post(&self.consumer, &self.shared.place, via, (now, priority, Instant::MAX), (now, &mut None));
+            let at = (now, priority, Instant::MAX);
+            if let Err(InReplay) = post(&self.consumer, &self.shared.place, via, at, (now, &mut None)) {
+                self.consumer.forget_waiting();
+            }
         }
         self.consumer.look_again();
     }
@@ -348,9 +352,14 @@ impl ConnectedConsumer {
         self.consumer.take_for_job(most, now, events);
     }
 
-    /// The next event, for several jobs: it keeps its place among those that may wait until it is [given up](Self::give_place_up).
-    pub(crate) fn take_in_its_place(&self, now: Instant) -> Option<Delivery> {
-        self.consumer.take_in_its_place(now)
+    /// The next event, for several jobs: it keeps its place among those that may wait until it is [given
+    /// up](Self::give_place_up). What is gone for that is dropped by the caller when no lock is held.
+    pub(crate) fn take_in_its_place(
+        &self,
+        now: Instant,
+        gone: &mut Gone<'_>,
+    ) -> Result<Option<Delivery>, ManyGone> {
+        self.consumer.take_in_its_place(now, gone)
     }
 
     /// All jobs have begun for which the event was [taken](Self::take_in_its_place).

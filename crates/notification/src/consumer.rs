@@ -12,14 +12,19 @@
 //! that are of its lane, which need not be that event.
 //!
 //! Lock order: the call-back, then the inner part.
+//!
+//! What events carry is dropped when no lock is held ([`Gone`]), for it may connect, disconnect and push. A consumer's
+//! turn is no such lock: what it is called with it may drop itself, so what is dropped in its turn is dropped as by its
+//! code.
 
 mod deliver;
 mod load;
 
-use crate::condition::{EventSet, LeftOut, TimeCame};
+use crate::condition::{Condition, EventSet, LeftOut, TimeCame};
 use crate::delivery::Delivery;
 use crate::event::{ContentType, Event, Header};
 use crate::filter::{FilterGroup, GroupOperator, passes, together};
+use crate::gone::Gone;
 use crate::grouped::Grouped;
 use crate::mapping::{MappedValue, MappingFilters};
 use crate::publications::Publications;
@@ -41,6 +46,7 @@ use talea_operation::{EventNote, JobContext};
 use talea_record::JobId;
 use talea_time::{Duration, Instant};
 
+pub(crate) use deliver::ManyGone;
 pub(crate) use load::ChannelLoad;
 use load::Coming;
 
@@ -363,6 +369,11 @@ impl Consumer {
         self.grouped.is_some()
     }
 
+    /// That condition.
+    pub fn condition(&self) -> Option<&Condition> {
+        self.grouped.as_ref().map(Grouped::condition)
+    }
+
     pub fn is_pulled(&self) -> bool {
         self.call.is_pull()
     }
@@ -422,14 +433,14 @@ impl Consumer {
         match self.passed((event, stated), &settings, now) {
             Err(why) => each(&why),
             Ok(()) => match &self.grouped {
-                None => each(&self.offer_one((event, stated), now, wait, &settings)),
+                None => each(&self.offer_one((event, stated), now, wait, &settings, None)),
                 Some(grouped) if !grouped.concerns(event, now) => {
                     self.counts.filtered.add(1);
                     each(&Offered::Unwanted);
                 }
                 Some(grouped) => {
-                    let mut came = |event: Event| {
-                        each(&self.offer_one((&event, &Stated::NOTHING), now, None, &settings))
+                    let mut came = |event: Event, gone: &mut Vec<Event>| {
+                        each(&self.offer_one((&event, &Stated::NOTHING), now, None, &settings, Some(gone)));
                     };
                     let has_room = grouped.offer(event, now, &mut came);
                     match has_room {
@@ -450,8 +461,9 @@ impl Consumer {
         if let Some(grouped) = &self.grouped {
             // What comes of it is delivered by the job that looks.
             let settings = self.settings.load();
-            grouped
-                .pass(now, &mut |event| _ = self.offer_one((&event, &Stated::NOTHING), now, None, &settings));
+            grouped.pass(now, &mut |event, gone| {
+                _ = self.offer_one((&event, &Stated::NOTHING), now, None, &settings, Some(gone));
+            });
         }
     }
 
@@ -460,16 +472,16 @@ impl Consumer {
         let (mut ready, mut held) = (0, 0);
         if let Some(grouped) = &self.grouped {
             let settings = self.settings.load();
-            grouped.pass(now, &mut |event| {
+            grouped.pass(now, &mut |event, gone| {
                 if let Offered::Queued { not_before, .. } =
-                    self.offer_one((&event, &Stated::NOTHING), now, None, &settings)
+                    self.offer_one((&event, &Stated::NOTHING), now, None, &settings, Some(gone))
                 {
                     *(if not_before > now { &mut held } else { &mut ready }) += 1;
                 }
             });
         }
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let inner = self.drained(now, &mut gone);
         let waiting = inner.queue.held().iter().filter(|one| one.not_before > now).count();
         Brought { ready, held, waiting, due: self.due(&inner) }
     }
@@ -502,12 +514,14 @@ impl Consumer {
         Ok(())
     }
 
+    /// Where a lock is held beyond this, what goes is put `beyond`, and dropped by who gives that back.
     fn offer_one(
         &self,
         (event, stated): (&Event, &Stated),
         now: Instant,
         wait: Option<&dyn Fn() -> Instant>,
         settings: &Settings,
+        mut beyond: Option<&mut Vec<Event>>,
     ) -> Offered {
         let (qos, counts) = (&settings.qos, &self.counts);
         let Some(delivery) = self.delivery((event, stated), settings, now) else { return Offered::Discarded };
@@ -524,13 +538,13 @@ impl Consumer {
             counts.blocked.fetch_add(1, Ordering::Relaxed);
             _ = self.load.made_room().wait(limit, now, || !self.is_full(qos));
         }
-        let entered = self.enter(delivery, qos, now);
+        let entered = self.enter(delivery, qos, now, &mut beyond);
         if entered == Entered::Refused {
             return Offered::Discarded;
         }
         if self.connection() == Connection::Closed {
             // It was closed meanwhile, and nobody takes what came behind.
-            self.close();
+            self.close_with(beyond);
             return Offered::Discarded;
         }
         if self.is_pulled() {
@@ -684,38 +698,50 @@ impl Consumer {
     }
 
     #[inline]
-    fn enter(&self, delivery: Delivery, qos: &Qos, now: Instant) -> Entered {
+    fn enter(
+        &self,
+        delivery: Delivery,
+        qos: &Qos,
+        now: Instant,
+        beyond: &mut Option<&mut Vec<Event>>,
+    ) -> Entered {
         let is_one_too_many = self.load.add(&delivery);
         let before = self.queued.fetch_add(1, Ordering::Relaxed);
         self.counts.queue(&delivery.event);
         let coming = if is_one_too_many { Coming::of(&delivery) } else { None };
         let is_full = before >= qos.max_events as usize;
-        let entered = if is_full { self.enter_full(delivery) } else { self.post(delivery) };
+        let entered = if is_full { self.enter_full(delivery, beyond) } else { self.post(delivery, beyond) };
         match coming {
-            Some(coming) if entered == Entered::Waits => self.load.make_room(self, &coming, now),
+            Some(coming) if entered == Entered::Waits => {
+                let mut gone = Gone::into(beyond.as_deref_mut());
+                self.load.make_room(self, &coming, now, &mut gone)
+            }
             _ => entered,
         }
     }
 
     #[cold]
-    fn enter_full(&self, delivery: Delivery) -> Entered {
-        match self.inner.try_lock() {
-            Some(mut inner) => {
-                self.drain(&mut inner, delivery.pushed);
+    fn enter_full(&self, delivery: Delivery, beyond: &mut Option<&mut Vec<Event>>) -> Entered {
+        let mut gone = Gone::into(beyond.as_deref_mut());
+        while let Some(mut inner) = self.inner.try_lock() {
+            if self.drain(&mut inner, delivery.pushed, &mut gone) {
                 let from = from(&delivery, delivery.pushed);
-                self.place(&mut inner, delivery, from)
+                return self.place(&mut inner, delivery, from, &mut gone);
             }
-            // Who has the lock is taking an event, and puts things right when it looks next.
-            None => self.post(delivery),
+            drop(inner);
+            gone.let_go();
         }
+        drop(gone);
+        // Who has the lock is taking an event, and puts things right when it looks next.
+        self.post(delivery, beyond)
     }
 
     #[inline]
-    fn post(&self, delivery: Delivery) -> Entered {
+    fn post(&self, delivery: Delivery, beyond: &mut Option<&mut Vec<Event>>) -> Entered {
         match self.mail.push(delivery) {
             Ok(()) => Entered::Waits,
             Err(delivery) => {
-                self.gone(&delivery, &self.counts.no_room);
+                self.leave(delivery, &self.counts.no_room, &mut Gone::into(beyond.as_deref_mut()));
                 Entered::Refused
             }
         }
@@ -723,7 +749,7 @@ impl Consumer {
 
     /// Puts the event into the queue, unless it is the one that goes for want of room.
     #[inline]
-    fn place(&self, inner: &mut Inner, mut delivery: Delivery, from: From) -> Entered {
+    fn place(&self, inner: &mut Inner, mut delivery: Delivery, from: From, gone: &mut Gone<'_>) -> Entered {
         if delivery.number == UNNUMBERED {
             delivery.number = inner.next_number;
             inner.next_number += 1;
@@ -733,12 +759,13 @@ impl Consumer {
         match inner.queue.push(delivery, from) {
             Came::Queued => Entered::Waits,
             Came::InPlaceOf(discarded) => {
-                self.gone(&discarded, &self.counts.discarded);
                 // Of one that was due later the delivery comes too late for this one.
-                if discarded.not_before <= not_before { Entered::InPlace } else { Entered::Waits }
+                let is_in_time = discarded.not_before <= not_before;
+                self.leave(discarded, &self.counts.discarded, gone);
+                if is_in_time { Entered::InPlace } else { Entered::Waits }
             }
             Came::Refused(discarded) => {
-                self.gone(&discarded, &self.counts.discarded);
+                self.leave(discarded, &self.counts.discarded, gone);
                 Entered::Refused
             }
         }
@@ -751,53 +778,104 @@ impl Consumer {
         self.load.remove(delivery);
     }
 
-    /// Takes of what is held what may be delivered by now, and what is in the mailbox, which came later. What has expired makes room first.
-    fn drain(&self, inner: &mut Inner, now: Instant) {
+    /// The same of one that nobody has taken: what it carries is dropped when no lock is held.
+    fn leave(&self, delivery: Delivery, why: &Count, gone: &mut Gone<'_>) {
+        self.gone(&delivery, why);
+        gone.add(delivery.event);
+    }
+
+    /// Takes of what is held what may be delivered by now, and what is in the mailbox, which came later. What has
+    /// expired makes room first. False if that was not all, since so many are gone that they are to be dropped first;
+    /// else there is room for one more of these.
+    fn drain(&self, inner: &mut Inner, now: Instant, gone: &mut Gone<'_>) -> bool {
         if inner.may_expire {
-            inner.queue.expire(now, |expired| self.gone(&expired, &self.counts.expired));
+            while !gone.is_full()
+                && let Some(expired) = inner.queue.take_expired(now)
+            {
+                self.leave(expired, &self.counts.expired, gone);
+            }
+            if gone.is_full() {
+                return false;
+            }
             inner.may_expire = inner.queue.all().any(|delivery| delivery.expires != Instant::MAX);
         }
         inner.queue.let_go(now);
-        while let Some(delivery) = inner.mail.pop() {
+        while !gone.is_full()
+            && let Some(delivery) = inner.mail.pop()
+        {
             if delivery.expires < now {
-                self.gone(&delivery, &self.counts.expired);
+                self.leave(delivery, &self.counts.expired, gone);
             } else {
                 let from = from(&delivery, now);
-                self.place(inner, delivery, from);
+                self.place(inner, delivery, from, gone);
             }
+        }
+        !gone.is_full()
+    }
+
+    /// The inner part, [drained](Self::drain). What is gone for that the caller drops after it has given the lock back,
+    /// so `gone` is declared before the guard; it has room for one more.
+    fn drained<'c>(&'c self, now: Instant, gone: &mut Gone<'_>) -> PiGuard<'c, Inner> {
+        loop {
+            let mut inner = self.inner.lock();
+            if self.drain(&mut inner, now, gone) {
+                return inner;
+            }
+            drop(inner);
+            gone.let_go();
         }
     }
 
     /// Disconnects it; what waits is discarded. False if it was disconnected already.
     pub fn close(&self) -> bool {
+        self.close_with(None)
+    }
+
+    /// The same where a lock is held beyond this.
+    fn close_with(&self, beyond: Option<&mut Vec<Event>>) -> bool {
         let was = self.connection.swap(Connection::Closed as u8, Ordering::AcqRel);
-        let mut inner = self.inner.lock();
-        while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.take_any()) {
-            self.gone(&delivery, &self.counts.discarded);
-        }
-        drop(inner);
+        self.discard_all(beyond, |delivery| self.gone(delivery, &self.counts.discarded));
         self.look_again();
         was != Connection::Closed as u8
     }
 
+    /// Nothing waits any more.
+    fn discard_all(&self, beyond: Option<&mut Vec<Event>>, mut count: impl FnMut(&Delivery)) {
+        let mut gone = Gone::into(beyond);
+        loop {
+            let mut inner = self.inner.lock();
+            while !gone.is_full()
+                && let Some(delivery) = { inner.mail.pop().or_else(|| inner.queue.take_any()) }
+            {
+                count(&delivery);
+                gone.add(delivery.event);
+            }
+            drop(inner);
+            if !gone.is_full() {
+                return;
+            }
+            gone.let_go();
+        }
+    }
+
     /// The push of the event that has waited longest.
     pub fn oldest(&self, now: Instant) -> Option<Instant> {
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let inner = self.drained(now, &mut gone);
         inner.queue.all().map(|delivery| delivery.pushed).min()
     }
 
     /// The events that wait.
     pub fn waiting(&self, now: Instant) -> Vec<Event> {
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let inner = self.drained(now, &mut gone);
         inner.queue.all().map(|delivery| delivery.event().clone()).collect()
     }
 
     /// What is to be done now that it is known where: one job at least for each priority of events that wait, and what a condition waits for.
     pub fn dues(&self, now: Instant) -> Vec<Due> {
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let inner = self.drained(now, &mut gone);
         let priority = self.settings.load().qos.priority;
         let condition = self.grouped.as_ref().and_then(Grouped::due).map(|at| Due { at, priority });
         inner
@@ -810,8 +888,8 @@ impl Consumer {
 
     /// The priorities of the events that may be delivered, in their order.
     pub fn priorities(&self, now: Instant) -> Vec<i16> {
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let inner = self.drained(now, &mut gone);
         inner.queue.iter().map(|delivery| delivery.priority).collect()
     }
 
@@ -856,8 +934,8 @@ impl Consumer {
     /// Whether there is an event to be taken now, or will be none any more; if neither, from when on time alone may change that.
     pub fn outlook(&self, now: Instant) -> Outlook {
         self.pass_time(now);
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let mut inner = self.drained(now, &mut gone);
         match self.connection() {
             Connection::Closed => Outlook::Closed,
             _ if self.has_sequence(&mut inner, usize::MAX, now) => Outlook::Ready,
@@ -898,25 +976,29 @@ impl Consumer {
     /// # Errors
     /// As [`Self::qos_with`]; nothing has changed.
     pub fn set_qos(&self, settings: &QosSettings) -> Result<(), QosProblems> {
+        // Dropped when the lock has been given back: what events carry, and filters, may be code of the program, which
+        // may push to this consumer.
+        let (mut gone, former);
         let mut inner = self.inner.lock();
         let qos = self.qos_with(settings)?;
         let queue = inner.queue.replaced_by(qos.order, qos.discard, qos.max_events as usize);
         let before = std::mem::replace(&mut inner.queue, queue);
+        gone = Vec::new();
         for (delivery, from) in before.into_events() {
             match inner.queue.push(delivery, from) {
                 Came::Queued => {}
                 Came::InPlaceOf(discarded) | Came::Refused(discarded) => {
                     self.gone(&discarded, &self.counts.discarded);
+                    gone.push(discarded);
                 }
             }
         }
         if qos.blocking.is_some() {
             self.load.let_wait();
         }
-        let former = self.set(|settings| settings.qos = qos.clone());
+        former = self.set(|settings| settings.qos = qos.clone());
         drop(inner);
-        // Dropping filters may call code of the program, which may push to this consumer.
-        drop(former);
+        drop((gone, former));
         Ok(())
     }
 

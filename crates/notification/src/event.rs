@@ -350,11 +350,12 @@ impl<T: Content> EventPool<T> {
         self.loan()
     }
 
-    /// Calls `tidy` with the content of those that are free and have been used.
-    pub(crate) fn tidy(&mut self, mut tidy: impl FnMut(&mut T)) {
-        let free = self.events[..self.used].iter_mut().filter_map(Arc::get_mut);
-        free.for_each(|parts| tidy(&mut parts.content));
-        while self.used > 0 && self.is_free(self.used - 1) {
+    /// Calls `tidy` with the content of those that are free and have been used, one after the other until it says that
+    /// one is not tidy now.
+    pub(crate) fn tidy(&mut self, mut tidy: impl FnMut(&mut T) -> bool) {
+        let mut free = self.events[..self.used].iter_mut().filter_map(Arc::get_mut);
+        let are_tidy = free.all(|parts| tidy(&mut parts.content));
+        while are_tidy && self.used > 0 && self.is_free(self.used - 1) {
             self.used -= 1;
         }
     }

@@ -236,7 +236,12 @@ impl FilterGroup {
     }
 
     pub fn all(&self) -> impl ExactSizeIterator<Item = &Filter> {
-        self.filters.iter().map(|(_, filter)| &**filter)
+        self.shared().map(|filter| &**filter)
+    }
+
+    /// The same, as others may have them too.
+    pub fn shared(&self) -> impl ExactSizeIterator<Item = &Arc<Filter>> {
+        self.filters.iter().map(|(_, filter)| filter)
     }
 
     /// How long that takes at most.

@@ -3,10 +3,14 @@
 //! A supplier puts its event into a mailbox and then tries to have the state. Who gets it feeds it with all that is in the mailbox, also with what
 //! others put there; who does not leaves: whoever has the state looks once more when it has given it back. Nobody waits for a supplier in the
 //! midst of putting an event there, which may be of a lower priority and preempted by who waits: it has not asked yet, and will try itself.
+//!
+//! What the state has no more is put beside it and dropped, a few events at a time, by who gives the state back, for as
+//! long as there is some or somebody else has the state, who does the same.
 
 use crate::condition::{Condition, EventSet, Leaves, LeftOut, State};
 use crate::event::{Event, EventPool, EventType};
 use crate::filter::together;
+use crate::gone::Gone;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
 use talea_channel::mailbox::{MailReceiver, MailSender, mailbox};
 use talea_linux::pi_lock::PiLock;
@@ -42,7 +46,15 @@ struct LeftOutCounts {
 struct Inner {
     mail: MailReceiver<(Event, Instant)>,
     state: State,
+    /// To be dropped by who gives it back.
+    gone: Vec<Event>,
 }
+
+/// From so many events to be dropped on the state is given back before it is fed with more.
+const MANY_GONE: usize = 8;
+
+/// Who has what a condition has come true with; he has the state as well, so that what goes for it is put there.
+pub(crate) type Came<'a> = &'a mut dyn FnMut(Event, &mut Vec<Event>);
 
 /// Memory for what it comes true with.
 struct Sets {
@@ -67,7 +79,9 @@ impl Grouped {
         // To see whether the event concerns it, and again where it is fed.
         let longest = together(condition.filters().into_iter().map(|filter| filter.longest()));
         let longest = together([longest, longest]);
-        let inner = PiLock::new(Inner { mail: receiver, state });
+        // What one step leaves behind, and what goes for it where it waits.
+        let gone = MANY_GONE + 2 * (condition.kept_events() + condition.events_in_hand()) + 3 * most;
+        let inner = PiLock::new(Inner { mail: receiver, state, gone: Vec::with_capacity(gone) });
         Grouped {
             condition,
             leaves,
@@ -80,6 +94,11 @@ impl Grouped {
             longest,
             left_out: LeftOutCounts::default(),
         }
+    }
+
+    /// What it waits for.
+    pub fn condition(&self) -> &Condition {
+        &self.condition
     }
 
     /// The most events with which it comes true.
@@ -100,17 +119,24 @@ impl Grouped {
     /// Time counts from `now` on; what has come is forgotten.
     pub fn begin(&self, now: Instant) {
         let mut inner = self.inner.lock();
-        inner.state = State::begin(&self.condition, now);
+        let former = std::mem::replace(&mut inner.state, State::begin(&self.condition, now));
         self.due.store(nanoseconds(inner.state.due()), Ordering::Relaxed);
         drop(inner);
+        drop(former);
         // What comes while it begins may still be forgotten.
-        self.answer(&mut |_| ());
+        self.answer(&mut |_, _| ());
     }
 
     /// Events of sets that nobody has any more are free for their suppliers.
     pub fn tidy(&self) {
-        if let Some(mut free) = self.sets.free.try_lock() {
-            free.tidy(|set| set.0.clear());
+        loop {
+            let mut gone = Gone::default();
+            let Some(mut free) = self.sets.free.try_lock() else { return };
+            free.tidy(|set| gone.take_from(&mut set.0));
+            drop(free);
+            if !gone.is_full() {
+                return;
+            }
         }
     }
 
@@ -121,7 +147,7 @@ impl Grouped {
 
     /// An event has come; `came` is called with what the condition has come true with, one event or one that stands for several. False if there
     /// was no room for it.
-    pub fn offer(&self, event: &Event, now: Instant, came: &mut dyn FnMut(Event)) -> bool {
+    pub fn offer(&self, event: &Event, now: Instant, came: Came<'_>) -> bool {
         if self.mail.push((event.clone(), now)).is_err() {
             return false;
         }
@@ -131,36 +157,56 @@ impl Grouped {
     }
 
     /// Time has come to this.
-    pub fn pass(&self, now: Instant, came: &mut dyn FnMut(Event)) {
-        let mut inner = self.inner.lock();
-        self.feed(&mut inner, came);
-        inner.state.pass(now, |events| self.sets.hand_on(events, came));
-        self.note(&mut inner.state);
-        drop(inner);
+    pub fn pass(&self, now: Instant, came: Came<'_>) {
+        let mut has_passed = false;
+        while !has_passed {
+            let mut gone = Gone::default();
+            let mut inner = self.inner.lock();
+            has_passed = self.feed(&mut inner, came);
+            if has_passed {
+                let Inner { state, gone, .. } = &mut *inner;
+                state.pass(now, gone, |events, gone| self.sets.hand_on(events, gone, came));
+                self.note(state);
+            }
+            gone.take_from(&mut inner.gone);
+        }
         self.answer(came);
     }
 
     /// Feeds the state with what is in the mailbox, and with what comes meanwhile from those who find the state taken and leave.
-    fn answer(&self, came: &mut dyn FnMut(Event)) {
+    fn answer(&self, came: Came<'_>) {
         // Who asks does so before he tries to have the state, and who had it gives it back before he looks whether he is asked: of two who meet,
         // one at least sees the other.
         fence(Ordering::SeqCst);
-        while self.is_asked.load(Ordering::SeqCst) {
+        let mut is_over = false;
+        while !is_over || self.is_asked.load(Ordering::SeqCst) {
+            // Dropped when the state has been given back.
+            let mut gone = Gone::default();
             let Some(mut inner) = self.inner.try_lock() else { break };
-            self.feed(&mut inner, came);
+            let is_fed = self.feed(&mut inner, came);
+            is_over = gone.take_from(&mut inner.gone) && is_fed;
             drop(inner);
             fence(Ordering::SeqCst);
         }
     }
 
-    fn feed(&self, inner: &mut Inner, came: &mut dyn FnMut(Event)) {
-        let Inner { mail, state } = inner;
+    /// Feeds the state with what is in the mailbox; false if that was not all, since much is to be dropped first.
+    fn feed(&self, inner: &mut Inner, came: Came<'_>) -> bool {
+        let Inner { mail, state, gone } = inner;
         // First, so that who puts one in behind what is taken here asks again.
         self.is_asked.swap(false, Ordering::SeqCst);
-        while let Some((event, now)) = mail.pop() {
-            state.offer(&event, now, |events| self.sets.hand_on(events, came));
+        let mut is_empty = false;
+        while !is_empty && gone.len() < MANY_GONE {
+            match mail.pop() {
+                Some((event, now)) => {
+                    state.offer(&event, now, gone, |events, gone| self.sets.hand_on(events, gone, came));
+                    gone.push(event);
+                }
+                None => is_empty = true,
+            }
         }
         self.note(state);
+        is_empty
     }
 
     /// What others see of the state.
@@ -199,23 +245,24 @@ fn nanoseconds(due: Option<Instant>) -> i64 {
 }
 
 impl Sets {
-    fn hand_on(&self, events: &[Event], came: &mut dyn FnMut(Event)) {
+    fn hand_on(&self, events: &[Event], gone: &mut Vec<Event>, came: Came<'_>) {
         if let [event] = events {
-            return came(event.clone());
+            return came(event.clone(), gone);
         }
         let mut free = self.free.lock();
-        free.tidy(|set| set.0.clear());
+        free.tidy(|set| {
+            gone.append(&mut set.0);
+            true
+        });
         let Some(mut set) = free.loan_first() else {
             self.lost.fetch_add(1, Ordering::Relaxed);
             return;
         };
         EventSet::describe(set.header(), events);
-        let content = &mut set.content().0;
-        content.clear();
-        content.extend_from_slice(events);
+        set.content().0.extend_from_slice(events);
         let event = set.done();
         drop(free);
-        came(event);
+        came(event, gone);
     }
 }
 
@@ -236,7 +283,7 @@ mod tests {
         let (taken, came) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let event = Event::new(Header::new(EventType::new("Test", "Tick")), 0_u64);
         let offer = || {
-            let mut count = |_| _ = came.fetch_add(1, Ordering::Relaxed);
+            let mut count = |_, _: &mut Vec<Event>| _ = came.fetch_add(1, Ordering::Relaxed);
             for _ in 0..TIMES {
                 let has_room = grouped.offer(&event, Instant::ZERO, &mut count);
                 taken.fetch_add(usize::from(has_room), Ordering::Relaxed);

@@ -14,6 +14,7 @@
 //! | QoS and admin properties | [`qos`], [`AdminProperties`] |
 //! | ThreadPool, ThreadPoolLanes | [`ThreadPool`] |
 //! | statistics by name | [`Monitor`] |
+//! | the event channel's Observer, `is_gateway` | [`EventChannel::observe`], [`ConsumerBuilder::gateway`], [`SupplierBuilder::gateway`] |
 //! | structured, typed and Any events | [`Event`] with [`Content`] of any type |
 //!
 //! # An event's life
@@ -52,11 +53,15 @@ mod encoded;
 mod event;
 mod fields;
 mod filter;
+mod gone;
 mod grouped;
+mod interest;
 mod kept;
 mod limits;
 mod mapping;
 mod monitor;
+mod observer;
+mod observing;
 mod partners;
 mod pattern;
 mod place;
@@ -90,9 +95,11 @@ pub use delivery::Delivery;
 pub use event::{Content, Event, EventPool, EventType, Header, Loan, Origin, WallClock};
 pub use fields::{FieldProblem, HeaderFields};
 pub use filter::{ConstraintId, Expression, Filter, FilterId, GroupOperator, NotEvaluated, Verdict};
+pub use interest::{Interest, Observed, Sources};
 pub use limits::{AdminProperties, LimitExceeded};
 pub use mapping::{MappedValue, MappingError, MappingFilter};
 pub use monitor::{Monitor, Monitored, Numeric, UnknownStatistic};
+pub use observer::Observer;
 pub use partners::{Partner, PartnersChanged};
 pub use pool::ThreadPool;
 pub use pulled::{PullPace, PullStatistics, PullSupplier, Supplied};

@@ -19,6 +19,9 @@ use talea_time::{Duration, Instant};
 
 /// Posts a job for an event that waits: its priority says the lane, and when it expires is the deadline. `released` is the instant of the push, for the first
 /// job that is posted for it.
+///
+/// # Errors
+/// It is a job that is replayed.
 #[inline]
 pub(crate) fn post(
     consumer: &Consumer,
@@ -26,13 +29,13 @@ pub(crate) fn post(
     via: &mut impl Post,
     (not_before, priority, expires): (Instant, i16, Instant),
     (now, released): (Instant, &mut Option<Instant>),
-) {
-    let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) else { return };
+) -> Result<(), InReplay> {
+    let (Some(work), Some(workplace)) = (consumer.work.get(), place.get()) else { return Ok(()) };
     let is_task = consumer.task.is_some();
     if not_before > now {
         work.without_job.fetch_add(usize::from(is_task), Ordering::Relaxed);
         work.wake_at(workplace, Due { at: not_before, priority });
-        return;
+        return Ok(());
     }
     let deadline = Some(expires).filter(|expires| *expires != Instant::MAX);
     // Before it is posted, for it may begin at once.
@@ -46,14 +49,19 @@ pub(crate) fn post(
         server.refused();
         work.refused();
         if refused == NotPosted::Replayed {
-            return consumer.forget_waiting();
+            return Err(InReplay);
         }
         // The run has not begun, or as many jobs wait as there is room for, of which one does what this one would have done. Should these begin
         // before the event is seen, there is one more.
         work.without_job.fetch_add(usize::from(is_task), Ordering::Relaxed);
         work.wake_at(workplace, Due { at: now.saturating_add(TRY_AGAIN), priority });
     }
+    Ok(())
 }
+
+/// Nobody delivers what waits for the consumer, who is to [forget](Consumer::forget_waiting) it when no lock is held.
+#[derive(Clone, Copy)]
+pub(crate) struct InReplay;
 
 /// A job of the consumer is to look at this instant.
 pub(crate) fn wake_at(consumer: &Consumer, place: &Place, due: Due) {

@@ -165,12 +165,11 @@ impl OrderedQueue {
         }
     }
 
-    /// Takes those out that expire before `now`.
-    pub fn expire(&mut self, now: Instant, mut expired: impl FnMut(Delivery)) {
-        while let Some(place) = self.waiting.iter().position(|waiting| waiting.expires < now) {
-            expired(self.waiting.remove(place).expect("it waits"));
-        }
-        self.held.extract_if(.., |held| held.expires < now).for_each(expired);
+    /// Takes one out that expires before `now`, if there is one.
+    pub fn take_expired(&mut self, now: Instant) -> Option<Delivery> {
+        let waiting = self.waiting.iter().position(|waiting| waiting.expires < now).map(Place::Waiting);
+        let held = || self.held.iter().position(|held| held.expires < now).map(Place::Held);
+        waiting.or_else(held).map(|place| self.remove(place))
     }
 
     #[inline]
@@ -373,7 +372,9 @@ mod tests {
                 prop_assert_eq!(queue.iter().next().map(|waiting| waiting.number), next(&list, order));
             }
             let mut expired = Vec::new();
-            queue.expire(Instant::from_nanos(2), |waiting| expired.push(waiting.number));
+            while let Some(waiting) = queue.take_expired(Instant::from_nanos(2)) {
+                expired.push(waiting.number);
+            }
             expired.sort_unstable();
             let mut expected: Vec<u64> = list.iter().filter(|one| one.1 < 2).map(|one| one.2).collect();
             expected.sort_unstable();

@@ -3,6 +3,7 @@
 use crate::consumer::ChannelLoad;
 use crate::event::EventType;
 use crate::limits::AdminProperties;
+use crate::observing::Observing;
 use crate::partners::{Partner, PartnersChanged};
 use crate::place::Place;
 use crate::publications::Publications;
@@ -51,6 +52,12 @@ struct Listeners {
     of_partners: BTreeMap<u32, (PartnerListener, BTreeMap<u32, Partner>)>,
     /// Who does not want to be told of types now.
     without_updates: BTreeSet<Owner>,
+    /// Those who are told of all that is subscribed to and offered, by their numbers.
+    observers: BTreeMap<u64, Arc<Observing>>,
+    /// The number of the next one.
+    next_observer: u64,
+    /// Changes under way of which observers are told when they are complete.
+    under_way: usize,
 }
 
 /// A supplier whose work is declared when it is known where.
@@ -180,6 +187,7 @@ impl Shared {
 
     /// Nobody is connected, nothing pushed and no admin told of anything from now on. Returns the consumers that are connected still.
     pub fn close(&self) -> Vec<u32> {
+        let _together = self.together();
         let mut topology = self.topology();
         topology.is_closed = true;
         self.is_closed.store(true, Ordering::Relaxed);
@@ -275,6 +283,40 @@ impl Shared {
         drop((of_types, of_partners));
     }
 
+    /// Somebody is told of all that is subscribed to and offered, first of what there is. Returns its number.
+    pub fn observe(&self, observing: &Arc<Observing>) -> u64 {
+        let mut listeners = self.listeners();
+        let number = listeners.next_observer;
+        listeners.next_observer += 1;
+        listeners.observers.insert(number, Arc::clone(observing));
+        drop(listeners);
+        observing.ask(|| self.topology().observed());
+        number
+    }
+
+    pub fn observe_no_more(&self, number: u64) {
+        let observing = self.listeners().observers.remove(&number);
+        drop(observing);
+    }
+
+    /// What is subscribed to or offered may have changed, or by which filters: observers are told, unless there is more
+    /// to come. Not while anything is locked.
+    pub fn tell_observers(&self) {
+        let listeners = self.listeners();
+        if listeners.observers.is_empty() || listeners.under_way > 0 {
+            return;
+        }
+        let observers: Vec<Arc<Observing>> = listeners.observers.values().cloned().collect();
+        drop(listeners);
+        observers.iter().for_each(|observing| observing.ask(|| self.topology().observed()));
+    }
+
+    /// Several changes that are one for observers, until it is dropped.
+    pub fn together(&self) -> Together<'_> {
+        self.listeners().under_way += 1;
+        Together(self)
+    }
+
     /// The types that there are, if the mode says so, and whether the owner is told of changes from now on.
     pub fn obtain(&self, owner: Owner, mode: ObtainInfoMode) -> Vec<EventType> {
         let (all, updates) = match mode {
@@ -330,6 +372,7 @@ impl Shared {
             wants.iter().for_each(|(owner, listener)| self.call(*owner, || listener(changed)));
         }
         self.tell_of_partners();
+        self.tell_observers();
     }
 
     fn tell_of_partners(&self) {
@@ -365,5 +408,15 @@ impl Shared {
             About::Subscriptions => self.remove_supplier(owner.0),
             About::Offers => self.remove_consumer(owner.0),
         };
+    }
+}
+
+/// See [`Shared::together`].
+pub(crate) struct Together<'a>(&'a Shared);
+
+impl Drop for Together<'_> {
+    fn drop(&mut self) {
+        self.0.listeners().under_way -= 1;
+        self.0.tell_observers();
     }
 }

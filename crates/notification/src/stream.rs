@@ -155,17 +155,19 @@ impl Stream for EventStream {
     type Item = Delivery;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Delivery>> {
-        let mut waker = self.waiter.waker();
+        // Neither is a lock held while an event is taken, for which others may be dropped, nor while a waker is, which
+        // is an executor's.
         if let Some(delivery) = self.consumer.try_pull(MonotonicClock.now()) {
-            *waker = None;
+            let former = self.waiter.waker().take();
+            drop(former);
             return Poll::Ready(Some(delivery));
         }
         if self.consumer.connection() == Connection::Closed {
             return Poll::Ready(None);
         }
-        let is_new = waker.replace(context.waker().clone()).is_none();
-        drop(waker);
-        if is_new {
+        let waker = context.waker().clone();
+        let former = self.waiter.waker().replace(waker);
+        if former.is_none() {
             // What came since the look, and when time alone will change something, the thread finds out.
             WAITERS.signal.raise();
         }
@@ -176,6 +178,7 @@ impl Stream for EventStream {
 impl Drop for EventStream {
     fn drop(&mut self) {
         self.waiter.consumer.follow_no_more(&WAITERS.signal);
-        *self.waiter.waker() = None;
+        let former = self.waiter.waker().take();
+        drop(former);
     }
 }

@@ -12,7 +12,7 @@ use crate::filter::{Filter, FilterGroup, passes, together};
 use crate::kept::{PUSH_BYTES, encode_push};
 use crate::limits::{LimitExceeded, allow_bytes};
 use crate::partners::{Partner, PartnersChanged};
-use crate::posting::{post, wake_at};
+use crate::posting::{InReplay, post, wake_at};
 use crate::qos::{Level, PropertyName, Qos, QosError, QosProblem, QosProblems, QosSettings, Reliability};
 use crate::shared::{About, ObtainInfoMode, Shared};
 use crate::stated::{self, Stated};
@@ -79,6 +79,7 @@ pub struct SupplierBuilder {
     filters: Vec<Filter>,
     settings: QosSettings,
     content: Option<ContentType>,
+    is_gateway: bool,
     /// Whether the description of a system says what it pushes.
     is_described: bool,
 }
@@ -111,6 +112,7 @@ impl SupplierBuilder {
             filters: Vec::new(),
             settings: QosSettings::new(),
             content: None,
+            is_gateway: false,
             is_described: false,
         }
     }
@@ -145,6 +147,13 @@ impl SupplierBuilder {
         self
     }
 
+    /// It passes on events of another channel: [observers](crate::EventChannel::observe) are not told of what it offers
+    /// (`is_gateway`).
+    pub fn gateway(mut self) -> Self {
+        self.is_gateway = true;
+        self
+    }
+
     /// Only events that this filter, or another one of its own, matches go on.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filters.push(filter);
@@ -165,7 +174,17 @@ impl SupplierBuilder {
     /// The channel has been destroyed, as many are connected as may be, its quality of service cannot be, or it has more filters or types than the
     /// channel allows.
     pub fn connect(self) -> Result<Supplier, ConnectError> {
-        let SupplierBuilder { admin, name, types, retained, filters, settings, content, is_described } = self;
+        let SupplierBuilder {
+            admin,
+            name,
+            types,
+            retained,
+            filters,
+            settings,
+            content,
+            is_gateway,
+            is_described,
+        } = self;
         let qos = stated::with(&admin.qos(), &settings, Level::Proxy)?;
         let shared = Arc::clone(&admin.shared);
         let admin_filters = admin.own_filters();
@@ -194,6 +213,7 @@ impl SupplierBuilder {
             admin: admin.number,
             types: BTreeSet::new(),
             content,
+            is_gateway,
             state: Arc::clone(&state),
         };
         topology.suppliers.insert(number, offering);
@@ -337,7 +357,8 @@ impl Supplier {
             }
         }
         if let Some(retained) = entry.retained.get() {
-            retained.lock().add(event, &stated, now);
+            let oldest = retained.lock().add(event, &stated, now);
+            drop(oldest);
         }
         let subscribers = entry.subscribers.load();
         let mut pushed = Pushed { subscribed: subscribers.len(), ..Pushed::default() };
@@ -347,16 +368,21 @@ impl Supplier {
         for consumer in subscribers.iter() {
             let time = || place.get().map_or(Instant::MAX, |workplace| workplace.now());
             let wait: Option<&dyn Fn() -> Instant> = if may_wait { Some(&time) } else { None };
+            let mut posted = Ok(());
             consumer.offer((event, &stated), now, wait, &mut |offered| match *offered {
                 Offered::Queued { not_before, priority, expires } => {
                     pushed.queued += 1;
-                    post(consumer, place, via, (not_before, priority, expires), (now, &mut released));
+                    let at = (not_before, priority, expires);
+                    posted = posted.and(post(consumer, place, via, at, (now, &mut released)));
                 }
                 Offered::ToBePulled | Offered::InPlace => pushed.queued += 1,
                 Offered::Due(due) => wake_at(consumer, place, due),
                 Offered::Discarded => pushed.discarded += 1,
                 Offered::Unwanted => {}
             });
+            if let Err(InReplay) = posted {
+                consumer.forget_waiting();
+            }
         }
         Ok((pushed, kept))
     }

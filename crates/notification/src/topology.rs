@@ -64,11 +64,12 @@ impl Retained {
         Retained { events: VecDeque::with_capacity(most), most }
     }
 
-    pub fn add(&mut self, event: &Event, stated: &Stated, pushed: Instant) {
-        if self.events.len() == self.most {
-            self.events.pop_front();
-        }
+    /// Returns the one that it has no more, which is dropped when no lock is held.
+    #[must_use]
+    pub fn add(&mut self, event: &Event, stated: &Stated, pushed: Instant) -> Option<Event> {
+        let oldest = if self.events.len() == self.most { self.events.pop_front() } else { None };
         self.events.push_back((event.clone(), Stated { pushed: Some(pushed), ..*stated }));
+        oldest.map(|(event, _)| event)
     }
 }
 
@@ -77,6 +78,8 @@ pub(crate) struct Subscribed {
     pub consumer: Arc<Consumer>,
     pub admin: u32,
     pub patterns: BTreeSet<TypePattern>,
+    /// Observers are not told of it.
+    pub is_gateway: bool,
 }
 
 impl Subscribed {
@@ -141,6 +144,8 @@ pub(crate) struct Offering {
     pub types: BTreeSet<u32>,
     /// What they carry, if it has said so.
     pub content: Option<ContentType>,
+    /// Observers are not told of it.
+    pub is_gateway: bool,
     pub state: Arc<SupplierState>,
 }
 

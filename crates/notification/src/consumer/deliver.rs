@@ -2,6 +2,7 @@
 
 use super::{Call, ConcurrentCode, Connection, Consumer, Inner, Serial, SerialCode, Turn};
 use crate::delivery::Delivery;
+use crate::gone::Gone;
 use crate::grouped::Grouped;
 use crate::kept::{EVENT_BYTES, OfCall};
 use crate::queue::From;
@@ -26,12 +27,13 @@ impl Consumer {
                 self.deliver_serially(&mut turn.serial, calling, waited.unwrap_or(now), is_of)
             }
             Call::Concurrent(code) => {
-                let mut inner = self.inner.lock();
-                self.drain(&mut inner, now);
+                let mut gone = Gone::default();
+                let mut inner = self.drained(now, &mut gone);
                 let Some(delivery) = self.take_one(&mut inner, &is_of) else {
                     return self.turn(0, &inner);
                 };
                 drop(inner);
+                drop(gone);
                 self.call_concurrently(&code.load(), delivery, calling, now);
                 self.turn(1, &self.inner.lock())
             }
@@ -41,14 +43,12 @@ impl Consumer {
     /// A job of the consumer begins at `now`, whose code is called when it ends: takes what it hands on [then](Self::deliver_taken).
     pub fn take_for_later(&self, now: Instant, is_of: impl Fn(i16) -> bool) -> Vec<Delivery> {
         self.pass_time(now);
-        let (mut inner, mut taken) = (self.inner.lock(), Vec::new());
+        let (mut gone, mut taken) = (Gone::default(), Vec::new());
+        let mut inner = self.drained(now, &mut gone);
         match &self.call {
             Call::Pull | Call::Jobs => {}
             Call::Serial(_) => self.take_batch(&mut inner, &mut taken, now, is_of),
-            Call::Concurrent(_) => {
-                self.drain(&mut inner, now);
-                taken.extend(self.take_one(&mut inner, is_of));
-            }
+            Call::Concurrent(_) => taken.extend(self.take_one(&mut inner, is_of)),
         }
         taken
     }
@@ -77,18 +77,21 @@ impl Consumer {
         now: Instant,
         is_of: impl Fn(i16) -> bool,
     ) -> Turn {
-        let mut inner = self.inner.lock();
+        let mut gone = Gone::default();
+        let mut inner = self.drained(now, &mut gone);
         self.take_batch(&mut inner, batch, now, is_of);
         let delivered = batch.len();
         if delivered == 0 {
             return self.turn(0, &inner);
         }
         drop(inner);
+        drop(gone);
         self.call_serially(code, batch, calling, now);
         self.turn(delivered, &self.inner.lock())
     }
 
-    /// Takes what a job hands on at once, of events of its lane; where that is several, of all.
+    /// Takes what a job hands on at once, of events of its lane; where that is several, of all. The inner part has been
+    /// drained.
     fn take_batch(
         &self,
         inner: &mut Inner,
@@ -96,7 +99,6 @@ impl Consumer {
         now: Instant,
         is_of: impl Fn(i16) -> bool,
     ) {
-        self.drain(inner, now);
         let settings = self.settings.load();
         let most = settings.qos.max_batch as usize;
         if is_batch_due(inner, (most, settings.qos.pacing), now, now) {
@@ -226,11 +228,10 @@ impl Consumer {
     /// In a replay nobody delivers what is pushed now: it is gone, so that it takes no room from what is pushed later.
     #[cold]
     pub fn forget_waiting(&self) {
-        let mut inner = self.inner.lock();
-        while let Some(delivery) = inner.mail.pop().or_else(|| inner.queue.take_any()) {
+        self.discard_all(None, |delivery| {
             self.queued.fetch_sub(1, Ordering::Relaxed);
-            self.load.remove(&delivery);
-        }
+            self.load.remove(delivery);
+        });
     }
 
     fn take_one(&self, inner: &mut Inner, is_of: impl Fn(i16) -> bool) -> Option<Delivery> {
@@ -287,7 +288,8 @@ impl Consumer {
                         continue;
                     }
                     // Also where it may be tried again at once: by another job.
-                    self.place(&mut self.inner.lock(), delivery, From::Later);
+                    let mut gone = Gone::default();
+                    self.place(&mut self.inner.lock(), delivery, From::Later, &mut gone);
                 }
             }
         }
@@ -300,10 +302,11 @@ impl Consumer {
     /// Takes the next event, of a consumer that takes them itself.
     pub fn try_take(&self, now: Instant) -> Option<Delivery> {
         self.pass_time(now);
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let mut inner = self.drained(now, &mut gone);
         let taken = self.take_one(&mut inner, |_| true);
         drop(inner);
+        drop(gone);
         self.has_taken(taken.as_slice(), now);
         taken
     }
@@ -315,23 +318,26 @@ impl Consumer {
             self.pass_time(now);
         }
         let before = events.len();
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let mut inner = self.drained(now, &mut gone);
         events.extend(std::iter::from_fn(|| self.take_one(&mut inner, |_| true)).take(most));
         drop(inner);
         self.has_taken(&events[before..], now);
     }
 
     /// The first of several jobs that are to have the same event takes it. It counts as one that waits until it is [given up](Self::give_place_up), but is
-    /// neither discarded nor expires.
-    pub fn take_in_its_place(&self, now: Instant) -> Option<Delivery> {
+    /// neither discarded nor expires. Not taken are any if so many are gone that they are to be dropped first, when the
+    /// caller has given its own lock back.
+    pub fn take_in_its_place(&self, now: Instant, gone: &mut Gone<'_>) -> Result<Option<Delivery>, ManyGone> {
         let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
-        let taken = self.take_one(&mut inner, |_| true)?;
+        if !self.drain(&mut inner, now, gone) {
+            return Err(ManyGone);
+        }
+        let Some(taken) = self.take_one(&mut inner, |_| true) else { return Ok(None) };
         inner.queue.keep_place();
         drop(inner);
         self.counts.deliver(now - taken.pushed);
-        Some(taken)
+        Ok(Some(taken))
     }
 
     /// All jobs have begun that were to have the event, which does not wait any more.
@@ -350,8 +356,8 @@ impl Consumer {
 
     /// What waits for jobs of the task that has its events, against a release at that instant.
     pub fn waiting_events(&self, release: Instant, now: Instant) -> WaitingEvents {
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let inner = self.drained(now, &mut gone);
         let come_by_then = inner.queue.iter().filter(|delivery| delivery.not_before <= release).count();
         WaitingEvents { all: inner.queue.len(), come_by_then }
     }
@@ -360,8 +366,8 @@ impl Consumer {
     /// these; returns how many.
     pub fn try_take_sequence(&self, most: usize, now: Instant, events: &mut Vec<Delivery>) -> usize {
         self.pass_time(now);
-        let mut inner = self.inner.lock();
-        self.drain(&mut inner, now);
+        let mut gone = Gone::default();
+        let mut inner = self.drained(now, &mut gone);
         if most == 0 || !self.has_sequence(&mut inner, most, now) {
             return 0;
         }
@@ -435,6 +441,10 @@ impl Consumer {
         }
     }
 }
+
+/// As many events are gone as can be before they are dropped.
+#[derive(Debug)]
+pub(crate) struct ManyGone;
 
 /// Whether as many wait as a batch is to have, or it has been awaited long enough: since it was looked for first, and not before `since`.
 fn is_batch_due(

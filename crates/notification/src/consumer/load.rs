@@ -6,10 +6,12 @@
 //! whose lock somebody has, because an event is just being taken from it, is left out of the choice. Where that leaves nothing, one event too many waits, and the next push
 //! takes out two.
 //!
-//! Lock order: the topology, the members, then the inner part of a consumer, for which nobody waits here.
+//! Lock order: the topology, the members, then the inner part of a consumer, for which nobody waits here. What goes is
+//! dropped when all have been given back; where much has expired, the choice begins anew after that.
 
 use super::{Consumer, Entered};
 use crate::delivery::{Arrival, Delivery};
+use crate::gone::Gone;
 use crate::qos::DiscardPolicy;
 use crate::queue::Rank;
 use crate::signal::Signal;
@@ -137,42 +139,71 @@ impl ChannelLoad {
 
     /// More wait than may since this event came to its consumer: says what became of it there.
     #[cold]
-    pub fn make_room(&self, own: &Consumer, coming: &Coming, now: Instant) -> Entered {
-        let mut entered = Entered::Waits;
-        // Dropped when nobody is kept from the members any more: what events carry may be code of the program.
-        let mut gone = [const { None }; AT_ONCE];
+    pub fn make_room(&self, own: &Consumer, coming: &Coming, now: Instant, gone: &mut Gone<'_>) -> Entered {
+        let mut made = Made { entered: Entered::Waits, left: AT_ONCE };
+        while !self.has_made_room(own, coming, now, &mut made, gone) {
+            gone.let_go();
+        }
+        made.entered
+    }
+
+    /// Lets go what may. False if there may be more, and what is gone is to be dropped first.
+    fn has_made_room(
+        &self,
+        own: &Consumer,
+        coming: &Coming,
+        now: Instant,
+        made: &mut Made,
+        gone: &mut Gone<'_>,
+    ) -> bool {
         let members = self.members.try_lock();
         let all = || {
             let all = members.iter().flat_map(|members| members.values().map(Arc::as_ref));
             all.chain(members.is_none().then_some(own))
         };
         let discard = self.discard();
-        for gone in &mut gone {
+        while made.left > 0 {
             // Also where its queue is one of those that are left out.
-            let mut first = (entered != Entered::Refused).then(|| (coming.rank(discard), own));
+            let mut first = (made.entered != Entered::Refused).then(|| (coming.rank(discard), own));
             // What has expired goes before all others.
             for consumer in all() {
-                if let Some(rank) = consumer.first_to_go(discard, coming, now)
+                let rank = consumer.first_to_go(discard, coming, now, gone);
+                if gone.is_full() {
+                    return false;
+                }
+                if let Some(rank) = rank
                     && first.is_none_or(|(least, _)| rank < least)
                 {
                     first = Some((rank, consumer));
                 }
             }
-            let Some((rank, consumer)) = first.filter(|_| self.is_over()) else { break };
-            let Some(went) = consumer.let_go_first(discard, coming, rank) else { break };
+            let Some((rank, consumer)) = first.filter(|_| self.is_over()) else { return true };
+            let Some(went) = consumer.let_go_first(discard, coming, rank) else { return true };
+            made.left -= 1;
             if went.arrival == coming.arrival {
-                entered = Entered::Refused;
+                made.entered = Entered::Refused;
             } else if consumer.number == own.number
-                && entered == Entered::Waits
+                && made.entered == Entered::Waits
                 && went.not_before <= coming.not_before
             {
                 // Of one that was due later the delivery comes too late for this one.
-                entered = Entered::InPlace;
+                made.entered = Entered::InPlace;
             }
-            *gone = Some(went);
+            gone.add(went.event);
+            if gone.is_full() {
+                return made.left == 0;
+            }
         }
-        entered
+        true
     }
+}
+
+/// What has been done for an event that comes.
+struct Made {
+    /// What became of it.
+    entered: Entered,
+    /// How many may go still.
+    left: usize,
 }
 
 /// An event that comes to a channel in which more wait than may.
@@ -208,9 +239,17 @@ impl Coming {
 
 impl Consumer {
     /// Of the events that wait for it, where the one stands that goes first; none if there is none, or its lock cannot be had at once.
-    fn first_to_go(&self, discard: DiscardPolicy, coming: &Coming, now: Instant) -> Option<Rank> {
+    fn first_to_go(
+        &self,
+        discard: DiscardPolicy,
+        coming: &Coming,
+        now: Instant,
+        gone: &mut Gone<'_>,
+    ) -> Option<Rank> {
         let mut inner = self.inner.try_lock()?;
-        self.drain(&mut inner, now);
+        if !self.drain(&mut inner, now, gone) {
+            return None;
+        }
         inner.queue.first_to_go(|waiting| coming.rank_of(discard, waiting)).map(|(rank, _)| rank)
     }
 

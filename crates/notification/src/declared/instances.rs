@@ -13,7 +13,9 @@
 //! ([`Overrun::Queue`](talea_model::Overrun::Queue)). Who begins takes the lock here, then that of the consumer.
 
 use crate::connected::ConnectedConsumer;
+use crate::consumer::ManyGone;
 use crate::delivery::Delivery;
+use crate::gone::Gone;
 use std::collections::VecDeque;
 use talea_linux::pi_lock::PiLock;
 use talea_time::Instant;
@@ -41,22 +43,38 @@ impl Instances {
 
     /// A first subtask of this instance begins: what the instance has.
     pub fn begin(&self, consumer: &ConnectedConsumer, instance: u64, now: Instant) -> Option<Delivery> {
+        loop {
+            // Dropped when the lock has been given back.
+            let mut gone = Gone::default();
+            if let Ok(event) = self.begin_locked(consumer, instance, now, &mut gone) {
+                return event;
+            }
+        }
+    }
+
+    fn begin_locked(
+        &self,
+        consumer: &ConnectedConsumer,
+        instance: u64,
+        now: Instant,
+        gone: &mut Gone<'_>,
+    ) -> Result<Option<Delivery>, ManyGone> {
         let mut begun = self.begun.lock();
         match begun.binary_search_by_key(&instance, |begun| begun.instance) {
             Err(place) => {
-                let event = consumer.take_in_its_place(now);
+                let event = consumer.take_in_its_place(now, gone)?;
                 begun.insert(place, Begun { instance, left: self.firsts - 1, event: event.clone() });
-                event
+                Ok(event)
             }
             Ok(place) => {
                 let of_instance = &mut begun[place];
                 of_instance.left -= 1;
                 if of_instance.left > 0 {
-                    return of_instance.event.clone();
+                    return Ok(of_instance.event.clone());
                 }
                 let event = begun.remove(place).expect("it was found there").event;
                 event.iter().for_each(|event| consumer.give_place_up(event));
-                event
+                Ok(event)
             }
         }
     }

@@ -3,12 +3,14 @@
 mod allocation;
 mod changing;
 mod delivering;
+mod dropping;
 mod handles;
 mod kept;
 mod limit;
 mod mapping;
 mod monitoring;
 mod negotiating;
+mod observing;
 mod partners;
 mod properties;
 mod pulling;

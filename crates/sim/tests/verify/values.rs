@@ -204,7 +204,8 @@ fn what_becomes_visible_before_a_thread_tells_what_it_took_is_not_missed() {
     records.sort_by_key(|record| record.time);
     let judged = |newer: u64| {
         let mut records = records.clone();
-        let record = records.iter_mut().find(|record| is_third_take(record)).expect("the third takes a value");
+        let record =
+            records.iter_mut().find(|record| is_third_take(record)).expect("the third takes a value");
         let take = Take::read(record).expect("it is one");
         let from = take.from.map(|from| JobId { instance: from.instance + newer, ..from });
         *record = Take { from, ..take }.at(record.time, record.cpu);

@@ -2,6 +2,7 @@
 
 mod choice;
 mod examples;
+mod queues_in_lanes;
 mod replay;
 mod replayed_channels;
 mod served;
