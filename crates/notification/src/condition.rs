@@ -119,7 +119,17 @@ fn events_among(all: &[Event]) -> u64 {
 /// What is behind `length` is gone, and counted.
 fn drop_from(all: &mut Vec<Event>, length: usize, count: &mut u64, gone: &mut Vec<Event>) {
     *count += events_among(&all[length..]);
-    gone.extend(all.drain(length..));
+    let_go(all, length, gone);
+}
+
+/// What is behind `length` is gone, often nothing.
+#[inline]
+fn let_go(all: &mut Vec<Event>, length: usize, gone: &mut Vec<Event>) {
+    match length {
+        _ if all.len() <= length => {}
+        0 => gone.append(all),
+        _ => gone.extend(all.drain(length..)),
+    }
 }
 
 /// A condition that is being fed.
@@ -255,13 +265,13 @@ impl State {
         came: &mut impl FnMut(&[Event], &mut Vec<Event>),
     ) -> u64 {
         // A filter may have panicked.
-        gone.append(&mut self.scratch);
+        let_go(&mut self.scratch, 0, gone);
         let mut feed = Feed { input, now, taken: 0, left_out: &mut self.left_out, gone };
         if self.root.feed(&mut feed, &mut self.scratch) {
             came(&self.scratch, feed.gone);
         }
         let Feed { taken, gone, .. } = feed;
-        gone.append(&mut self.scratch);
+        let_go(&mut self.scratch, 0, gone);
         taken
     }
 

@@ -7,6 +7,7 @@
 //! who gives it back.
 
 use crate::event::Event;
+use smallvec::SmallVec;
 
 /// How many there can be before the lock is given back.
 const AT_ONCE: usize = 8;
@@ -14,8 +15,7 @@ const AT_ONCE: usize = 8;
 /// See the module. Declared before the guard of a lock it is dropped after it.
 #[derive(Default)]
 pub(crate) struct Gone<'a> {
-    few: [Option<Event>; AT_ONCE],
-    count: usize,
+    few: SmallVec<[Event; AT_ONCE]>,
     /// Where they are put instead, since a lock is held beyond.
     beyond: Option<&'a mut Vec<Event>>,
 }
@@ -30,10 +30,7 @@ impl<'a> Gone<'a> {
     pub fn add(&mut self, event: Event) {
         match &mut self.beyond {
             Some(beyond) => beyond.push(event),
-            None => {
-                self.few[self.count] = Some(event);
-                self.count += 1;
-            }
+            None => self.few.push(event),
         }
     }
 
@@ -49,11 +46,11 @@ impl<'a> Gone<'a> {
 
     /// No more can be added before these are dropped.
     pub fn is_full(&self) -> bool {
-        self.count == AT_ONCE
+        self.few.len() == AT_ONCE
     }
 
     /// Drops them. No lock is held.
     pub fn let_go(&mut self) {
-        self.few[..std::mem::take(&mut self.count)].fill_with(|| None);
+        self.few.clear();
     }
 }

@@ -251,7 +251,9 @@ impl Sets {
         }
         let mut free = self.free.lock();
         free.tidy(|set| {
-            gone.append(&mut set.0);
+            if !set.0.is_empty() {
+                gone.append(&mut set.0);
+            }
             true
         });
         let Some(mut set) = free.loan_first() else {
