@@ -6,8 +6,8 @@ use crate::error::PrepareError;
 use crate::flow::{JobFlowSetUp, Shared};
 use crate::guarding::GuardKeeper;
 use crate::hierarchy::LaneMember;
-use crate::lane::preemptive::{Controller, Slot, SlotCell, SlotPriorities, SlotThread};
-use crate::lane::{KernelPriorities, LaneAgent, LanePreemption, UnsteppedLane};
+use crate::lane::preemptive::{Slot, SlotCell, SlotPriorities, SlotThread, Slots};
+use crate::lane::{KernelPriorities, LaneAgent, UnsteppedLane};
 use crate::layout::LaneSite;
 use crate::lowered::OwnThread;
 use crate::lowering::hierarchy::Level;
@@ -298,19 +298,12 @@ impl ThreadPlan<'_> {
                 unreachable!("a preemptive lane has priority {priority} only")
             }
         };
-        let flow_set_up = self.flow_set_up(site.node, writer);
-        let thread = Controller {
-            shared: Arc::clone(self.shared),
-            inbox,
-            queue: self.queue(lane),
-            lane,
-            slots,
-            priorities: self.realtime.then_some(priorities),
-            preemption: LanePreemption::new(self.processor(site.node)),
-            granted: None,
-        };
+        let (flow_set_up, processor) = (self.flow_set_up(site.node, writer), self.processor(site.node));
+        let priorities = self.realtime.then_some(priorities);
+        let mut slots = Slots::new(self.shared, lane, slots, priorities, processor);
+        let thread = self.lane_agent(lane, inbox);
         Box::new(move || {
-            thread.serve(flow_set_up);
+            thread.serve(flow_set_up.begin(ThreadRole::Lane, Some(lane)), &mut slots);
             Ended::Nothing
         })
     }

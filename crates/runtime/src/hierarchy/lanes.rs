@@ -19,7 +19,7 @@
 use super::error::HierarchyError;
 use crate::flow::{JobFlow, JobFlowSetUp};
 use crate::job_table::Begin;
-use crate::lane::{Candidate, Enforcement, JobHost, LaneAgent};
+use crate::lane::{Candidate, Elected, Enforcement, JobHost, LaneAgent, Step};
 use crate::layout::OperationSite;
 use std::sync::Arc;
 use talea_linux::memory::prefault_stack;
@@ -139,6 +139,11 @@ impl InSet<'_> {
 }
 
 impl JobHost for InSet<'_> {
+    fn offer(&mut self, _flow: &mut JobFlow, job: &Job) -> bool {
+        self.offered = Some(*job);
+        self.handle.offer_in_lane(job)
+    }
+
     /// Schedulers above the lane may have granted single jobs.
     fn may_execute_within(&self) -> bool {
         false
@@ -190,12 +195,11 @@ impl JobHost for InSet<'_> {
 }
 
 impl Enforcement for InSet<'_> {
-    fn give_back(&mut self, _hand: &mut JobFlow) {}
-
-    fn offer(&mut self, _flow: &mut JobFlow, job: &Job) -> bool {
-        self.offered = Some(*job);
-        self.handle.offer_in_lane(job)
+    fn run(&mut self, flow: &mut JobFlow, elected: Elected<'_>) -> Step {
+        elected.run_here(flow, self)
     }
+
+    fn give_back(&mut self, _hand: &mut JobFlow) {}
 
     fn sleep(&mut self, has_work: impl Fn() -> bool) {
         // Whether the set has ended is asked before the next job.

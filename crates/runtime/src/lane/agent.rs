@@ -1,23 +1,24 @@
-//! A non-preemptive lane: takes jobs from its inbox, orders them, and runs the best to its end. Preemption by higher lanes is not
-//! its business, so it never has to ask: that is its [`Enforcement`]'s. Schedulers above that guarantee single jobs hear of a
-//! job before it begins, and the lane elects anew afterwards.
+//! A lane: takes jobs from its inbox, orders them, and has the best one run. Preemption by higher lanes is not its business, so it never
+//! has to ask: that is its [`Enforcement`]'s, which also knows where jobs run. Mostly that is here, to their end. In a preemptive lane
+//! it is in other threads, and the lane hears by its inbox, too, that they have ended.
 //!
 //! ```text
 //!          ┌─────────── ring ────────────┐
 //!          ▼                             │
-//!   (1) take in ──► (2) elect ──None──► (5) sleep
-//!          ▲             │ job
-//!          │             ▼
-//!          └── (4) ── (3) run to completion, release successors, ring
+//!   (1) take in ──► (2) elect ──None──► (5) sleep ◄── (3b) a thread runs it, or goes on with it
+//!          ▲             │ job                                      ▲
+//!          │             ▼                                          │
+//!          └── (4) ── (3a) run to completion, release successors, ring
 //! ```
 //!
 //! One round of this, 1 to 4, is a [step](LaneAgent::step). A thread of the lane's own takes one after the other and sleeps in
 //! between; who steps it otherwise decides when.
 
-use super::enforcement::Enforcement;
+use super::enforcement::{Enforcement, JobHost};
 use super::execute::{Chosen, OthersOfLane, execute};
 use crate::flow::{JobFlow, Shared};
-use crate::job_table::Begin;
+use crate::job_table::{Begin, Tag};
+use crate::recorder::Stopwatch;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,8 +45,23 @@ pub(crate) enum Step {
     Worked,
     /// Others may go first, which came before the chosen job began, or which it is behind now that it is late: nothing was executed yet.
     ChooseAgain,
-    /// There is no job.
+    /// There is nothing to do before something comes: no job, or the chosen one runs elsewhere.
     Idle,
+}
+
+/// A job that its lane has chosen, and the lane.
+pub(crate) struct Elected<'a> {
+    lane: &'a mut LaneAgent,
+    pub job: Job,
+    pub at: Instant,
+    taken_in: TakenIn,
+}
+
+/// What the lane has taken in before it chose, of which there is a cost.
+#[derive(Clone, Copy)]
+struct TakenIn {
+    since: Stopwatch,
+    tags: usize,
 }
 
 impl LaneAgent {
@@ -63,33 +79,26 @@ impl LaneAgent {
         self.shared.is_over(self.shared.layout.lanes[self.lane].node)
     }
 
-    /// Takes in what has come, and runs the best job to its end.
+    /// Takes in what has come, and has the best job run.
     pub fn step(&mut self, flow: &mut JobFlow, enforcement: &mut impl Enforcement) -> Step {
-        let LaneAgent { shared, inbox, queue, lane } = self;
-        let began = flow.recorder.stopwatch();
-        let moved = take_in(shared, inbox, queue);
-        let now = MonotonicClock.now();
-        let Some(job) = queue.elect(now, Work::ZERO) else {
-            enforcement.give_back(flow);
+        let since = flow.recorder.stopwatch();
+        let LaneAgent { shared, inbox, queue, .. } = self;
+        let tags = take_in(shared, inbox, queue, |tag| enforcement.ended(tag));
+        let taken_in = TakenIn { since, tags };
+        if !enforcement.may_choose() {
+            taken_in.tell(flow, self.lane);
             return Step::Idle;
-        };
-        flow.recorder.cost(began, CostKind::Queue, Some(*lane), moved);
-        if !shared.jobs.is_dead(job.tag, job.number) && enforcement.offer(flow, &job) {
-            return Step::Worked;
         }
-        let dead = &shared.port(*lane).dead;
-        let depth = queue.len().saturating_sub(dead.load(Ordering::Relaxed) as usize).max(1);
-        let is_chosen_until = queue.elected_until(&job, now);
-        let others = Others { is_chosen_until, lane: RefCell::new((&mut *inbox, &mut *queue)) };
-        let chosen = Chosen::ByLane { depth, waiting: Some(&others) };
-        match execute(shared, flow, enforcement, &job, chosen) {
-            Begin::NotYet => return Step::ChooseAgain,
-            Begin::Dead => _ = dead.fetch_sub(1, Ordering::Relaxed),
-            Begin::Run => {}
+        let at = MonotonicClock.now();
+        let executed = queue.current().map_or(Work::ZERO, |current| enforcement.executed(&current.job));
+        match queue.elect(at, executed) {
+            Some(job) => enforcement.run(flow, Elected { lane: self, job, at, taken_in }),
+            None => {
+                enforcement.give_back(flow);
+                taken_in.tell(flow, self.lane);
+                Step::Idle
+            }
         }
-        forget(shared, queue, &job);
-        flow.ring(shared);
-        Step::Worked
     }
 
     /// Sleeps until something is posted into the lane, or the run is over.
@@ -100,14 +109,87 @@ impl LaneAgent {
     }
 }
 
-/// Takes what has been posted into the lane's queue. Returns how many jobs that were.
-fn take_in(shared: &Shared, inbox: &mut Receiver, queue: &mut LaneQueue) -> usize {
-    let mut moved = 0;
-    while let Some(tag) = inbox.pop() {
-        queue.push(shared.job(tag));
-        moved += 1;
+impl Elected<'_> {
+    /// How many jobs the lane has, this one among them.
+    pub fn depth(&self) -> usize {
+        let LaneAgent { shared, queue, lane, .. } = &*self.lane;
+        let dead = shared.port(*lane).dead.load(Ordering::Relaxed) as usize;
+        queue.len().saturating_sub(dead).max(1)
     }
-    moved
+
+    /// Whether it was aborted before it began.
+    pub fn is_dead(&self) -> bool {
+        self.lane.shared.jobs.is_dead(self.job.tag, self.job.number)
+    }
+
+    /// Nobody is going to run it: it is dead.
+    pub fn drop_dead(self) -> Step {
+        over(&self.lane.shared, &mut self.lane.queue, &self.job);
+        Step::Worked
+    }
+
+    /// What choosing it has cost is told once, by whoever runs it.
+    pub fn tell_cost(&self, flow: &mut JobFlow) {
+        flow.recorder.cost(self.taken_in.since, CostKind::Queue, Some(self.lane.lane), self.taken_in.tags);
+    }
+
+    /// Runs it to its end in the calling thread, unless others are to run first.
+    pub fn run_here(self, flow: &mut JobFlow, host: &mut impl JobHost) -> Step {
+        self.tell_cost(flow);
+        if !self.is_dead() && host.offer(flow, &self.job) {
+            return Step::Worked;
+        }
+        let depth = self.depth();
+        let Elected { lane, job, at, .. } = self;
+        let LaneAgent { shared, inbox, queue, .. } = lane;
+        let is_chosen_until = queue.elected_until(&job, at);
+        let others = Others { is_chosen_until, lane: RefCell::new((&mut *inbox, &mut *queue)) };
+        let chosen = Chosen::ByLane { depth, waiting: Some(&others) };
+        if execute(shared, flow, host, &job, chosen) == Begin::NotYet {
+            return Step::ChooseAgain;
+        }
+        over(shared, queue, &job);
+        flow.ring(shared);
+        Step::Worked
+    }
+}
+
+impl TakenIn {
+    /// Nothing was chosen.
+    fn tell(self, flow: &mut JobFlow, lane: usize) {
+        if self.tags > 0 {
+            flow.recorder.cost(self.since, CostKind::Queue, Some(lane), self.tags);
+        }
+    }
+}
+
+/// Takes what has been posted into the lane's queue, except for what `ended` says has ended. Returns how much came.
+fn take_in(
+    shared: &Shared,
+    inbox: &mut Receiver,
+    queue: &mut LaneQueue,
+    mut ended: impl FnMut(Tag) -> Option<Job>,
+) -> usize {
+    let mut news = 0;
+    while let Some(tag) = inbox.pop() {
+        match ended(tag) {
+            Some(job) => over(shared, queue, &job),
+            None => queue.push(shared.job(tag)),
+        }
+        news += 1;
+    }
+    news
+}
+
+/// The job has ended, or was dead: the queue, and then the table, forget it.
+fn over(shared: &Shared, queue: &mut LaneQueue, job: &Job) {
+    if shared.jobs.is_dead(job.tag, job.number) {
+        let lane = shared.layout.operation(shared.operation_of(job.tag)).lane;
+        shared.port(lane).dead.fetch_sub(1, Ordering::Relaxed);
+    }
+    let removed = queue.remove(job.tag);
+    assert!(removed.is_some(), "a lane holds the job it ran");
+    shared.jobs.forget(job.tag, job.number);
 }
 
 /// Those that the lane has not chosen.
@@ -125,16 +207,10 @@ impl OthersOfLane for Others<'_> {
 
     fn let_first(&self, shared: &Shared, job: &Job, now: Instant) -> bool {
         let (inbox, queue) = &mut *self.lane.borrow_mut();
-        take_in(shared, inbox, queue);
+        // Where others run in the midst of a job, nothing of the lane runs elsewhere.
+        take_in(shared, inbox, queue, |_| None);
         queue.precedes_waiting(job, now)
     }
-}
-
-/// The job is over: the queue, and then the table, forget it.
-pub(super) fn forget(shared: &Shared, queue: &mut LaneQueue, job: &Job) {
-    let removed = queue.remove(job.tag);
-    assert!(removed.is_some(), "a lane holds the job it ran");
-    shared.jobs.forget(job.tag, job.number);
 }
 
 #[cfg(test)]
@@ -211,6 +287,10 @@ mod tests {
     }
 
     impl Enforcement for Waiting<'_> {
+        fn run(&mut self, flow: &mut JobFlow, elected: Elected<'_>) -> Step {
+            elected.run_here(flow, self)
+        }
+
         fn give_back(&mut self, _flow: &mut JobFlow) {}
 
         fn sleep(&mut self, _has_work: impl Fn() -> bool) {}

@@ -1,14 +1,15 @@
 //! How what a lane decides is brought about.
 
+use super::agent::{Elected, Step};
 use super::execute::Candidate;
 use super::preemption::{LanePreemption, ended_on};
 use crate::flow::{JobFlow, Shared};
-use crate::job_table::Begin;
+use crate::job_table::{Begin, Tag};
 use crate::lowering::hierarchy::Level;
 use talea_policy::job::Job;
 use talea_record::JobId;
 use talea_ring::bell::Bell;
-use talea_time::Instant;
+use talea_time::{Instant, Work};
 
 /// What there is to tell of a job that sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +22,11 @@ pub(crate) enum Sleep {
 
 /// What the thread that executes a job does around it.
 pub(crate) trait JobHost {
+    /// The lane has chosen `job`, which has not begun. Whether others may have run meanwhile, so that it is to choose anew: the schedulers above it
+    /// hear of the job, and have not before, or those beside the lane had a turn.
+    fn offer(&mut self, _flow: &mut JobFlow, _job: &Job) -> bool {
+        false
+    }
     /// The job is about to run. Calls `record` once with the instant at which it begins.
     fn begin(&mut self, flow: &mut JobFlow, job: JobId, record: impl FnOnce(&mut JobFlow, Instant));
     /// The same of a job that has not begun for anybody yet. If it does not begin, nothing is recorded.
@@ -83,15 +89,25 @@ pub(crate) trait JobHost {
     ) -> Option<R>;
 }
 
-/// What sees to it that a lane's thread runs when the lane has jobs and nobody above it does.
-pub(crate) trait Enforcement: JobHost {
+/// What sees to it that the job a lane has chosen runs when nobody above the lane has any.
+pub(crate) trait Enforcement {
+    /// Has the chosen job run: here and to its end, or in another thread.
+    fn run(&mut self, flow: &mut JobFlow, elected: Elected<'_>) -> Step;
+    /// Whether the tag that came is of a job that has ended in another thread, which then gives it up. One that was released otherwise.
+    fn ended(&mut self, _tag: Tag) -> Option<Job> {
+        None
+    }
+    /// Whether the lane is to choose now. If not, something comes.
+    fn may_choose(&self) -> bool {
+        true
+    }
+    /// How long a job of the lane has executed that has not ended: at least one nanosecond once it has begun, which is how the queue knows that it has.
+    /// None has where jobs run to their ends before the lane chooses again.
+    fn executed(&self, _job: &Job) -> Work {
+        Work::ZERO
+    }
     /// There is nothing to do: whom the lane displaced has the processor again.
     fn give_back(&mut self, flow: &mut JobFlow);
-    /// Whether others may have run meanwhile: the schedulers above the lane hear of `job`, which is about to begin, and have not before, or
-    /// those beside it had a turn.
-    fn offer(&mut self, _flow: &mut JobFlow, _job: &Job) -> bool {
-        false
-    }
     /// Sleeps until the lane is rung for, unless `has_work` says that there is something to do.
     fn sleep(&mut self, has_work: impl Fn() -> bool);
     /// Whether nobody schedules the thread any more, although the run is not over.
@@ -120,6 +136,16 @@ impl<'a> KernelPriorities<'a> {
 }
 
 impl JobHost for KernelPriorities<'_> {
+    fn offer(&mut self, flow: &mut JobFlow, _job: &Job) -> bool {
+        let yields = self.level == Level::Shared && self.has_had_turn;
+        if yields {
+            // The next job has its turn after those of others that have waited for longer.
+            self.give_back(flow);
+            rustix::thread::sched_yield();
+        }
+        yields
+    }
+
     fn may_execute_within(&self) -> bool {
         true
     }
@@ -167,19 +193,13 @@ impl JobHost for KernelPriorities<'_> {
 }
 
 impl Enforcement for KernelPriorities<'_> {
+    fn run(&mut self, flow: &mut JobFlow, elected: Elected<'_>) -> Step {
+        elected.run_here(flow, self)
+    }
+
     fn give_back(&mut self, flow: &mut JobFlow) {
         self.preemption.leave(self.shared, flow, |_, _| ());
         self.has_had_turn = false;
-    }
-
-    fn offer(&mut self, flow: &mut JobFlow, _job: &Job) -> bool {
-        let yields = self.level == Level::Shared && self.has_had_turn;
-        if yields {
-            // The next job has its turn after those of others that have waited for longer.
-            self.give_back(flow);
-            rustix::thread::sched_yield();
-        }
-        yields
     }
 
     fn sleep(&mut self, has_work: impl Fn() -> bool) {

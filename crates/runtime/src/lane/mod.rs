@@ -7,18 +7,15 @@
 //!  posters                                  └──────── Enforcement ─────┘
 //! ```
 //!
-//! The agent is the same wherever a lane stands that is not preemptive. What differs is its [`Enforcement`]: who sees to it that the kernel runs the
-//! job that was elected, and lets go of it when a higher lane has work.
+//! The agent is the same wherever a lane stands. What differs is its [`Enforcement`]: in which thread the elected job executes, who sees to it that the
+//! kernel runs that, and lets go of it when a higher lane, or in a preemptive one a better job, has work.
 //!
-//! | Enforcement | The lane's thread | Preemption between lanes |
-//! |---|---|---|
-//! | [`KernelPriorities`] | has a policy of the kernel of its own: SCHED_FIFO, or what a hierarchy was lowered to | the kernel's |
-//! | `hierarchy::lanes` | is a member of a managed set | by the schedulers above it |
-//! | `stepped` | is the caller's, which steps all lanes | none |
-//!
-//! A [preemptive] lane has no agent: it decides about jobs that have begun, so its thread, the controller, executes none and has a loop of its
-//! own. It elects from the same queue, and jobs run by the same [`execute`](execute::execute) in threads of which it has several, at three
-//! priorities.
+//! | Enforcement | The lane's thread | Jobs execute | Preemption between lanes |
+//! |---|---|---|---|
+//! | [`KernelPriorities`] | has a policy of the kernel of its own: SCHED_FIFO, or what a hierarchy was lowered to | in it | the kernel's |
+//! | [`preemptive`] | decides alone, above the others | in threads of which the lane has several, at two priorities | the kernel's |
+//! | `hierarchy::lanes` | is a member of a managed set | in it | by the schedulers above it |
+//! | `stepped` | is the caller's, which steps all lanes | in it | none |
 //!
 //! An enforcement by other means of the kernel (reservations, cgroups, sched_ext) is one more implementation of that trait.
 
@@ -29,9 +26,8 @@ mod preemption;
 pub(crate) mod preemptive;
 mod stepped;
 
-pub(crate) use agent::LaneAgent;
+pub(crate) use agent::{Elected, LaneAgent, Step};
 pub(crate) use enforcement::{Enforcement, JobHost, KernelPriorities};
 pub(crate) use execute::Candidate;
-pub(crate) use preemption::LanePreemption;
 pub(crate) use stepped::UnsteppedLane;
 pub use stepped::{LaneStep, SteppedLanes, SteppedLanesSetUp};

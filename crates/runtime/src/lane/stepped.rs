@@ -1,6 +1,6 @@
 //! Lanes that the caller steps: for a program with a loop of its own, and for whoever wants to decide by hand when a lane runs.
 
-use super::agent::{LaneAgent, Step};
+use super::agent::{Elected, LaneAgent, Step};
 use super::enforcement::{Enforcement, JobHost};
 use crate::flow::{JobFlow, JobFlowSetUp, Shared};
 use crate::poster::Poster;
@@ -66,6 +66,10 @@ impl JobHost for Stepped {
 }
 
 impl Enforcement for Stepped {
+    fn run(&mut self, flow: &mut JobFlow, elected: Elected<'_>) -> Step {
+        elected.run_here(flow, self)
+    }
+
     fn give_back(&mut self, _flow: &mut JobFlow) {}
 
     fn sleep(&mut self, _has_work: impl Fn() -> bool) {}

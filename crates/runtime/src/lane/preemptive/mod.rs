@@ -1,11 +1,11 @@
-//! A preemptive lane: a controller that decides, and threads, *slots*, in which its jobs run.
+//! The enforcement of a preemptive lane: the lane's thread, the *controller*, decides, and its jobs run in other threads, *slots*.
 //!
 //! The kernel has no policy for the order inside the lane, but it preempts between priorities at once.
 //! So the lane takes three priorities in a row:
 //!
 //! | Priority | Who |
 //! |---|---|
-//! | highest | the controller: owns the queue, wakes for each release and completion, decides, sleeps |
+//! | highest | the controller: has the lane's agent, wakes for each release and completion, decides, sleeps |
 //! | middle | *granted*: the slot of the job the queue elected |
 //! | lowest | *parked*: slots of jobs that were granted and then outranked, begun or not |
 //!
@@ -36,24 +36,22 @@
 mod interruption;
 mod slot;
 
-use super::agent::forget;
+use super::agent::{Elected, Step};
+use super::enforcement::Enforcement;
 use super::preemption::LanePreemption;
-use crate::flow::{JobFlow, JobFlowSetUp, Shared};
+use crate::flow::{JobFlow, Shared};
 use crate::job_table::Tag;
 use crate::operation::Behaviour;
 use crate::recorder::Subject;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use talea_linux::Tid;
-use talea_linux::clock::MonotonicClock;
 use talea_linux::cpu_time::thread_cpu_time_of;
 use talea_linux::sched::{Policy, set_thread};
 use talea_policy::job::Job;
-use talea_policy::lane::LaneQueue;
+use talea_record::JobId;
 use talea_record::event::NoSlot;
-use talea_record::{CostKind, JobId, ThreadRole};
-use talea_ring::inbox::Receiver;
-use talea_time::{Clock, Instant, Work};
+use talea_time::{Instant, Work};
 
 pub(crate) use slot::{SlotCell, SlotThread};
 
@@ -88,51 +86,84 @@ pub(crate) struct SlotPriorities {
     pub parked: u8,
 }
 
-/// Everything a controller's thread owns.
-pub(crate) struct Controller {
-    pub shared: Arc<Shared>,
-    pub inbox: Receiver,
-    pub queue: LaneQueue,
-    pub lane: usize,
-    pub slots: Vec<Slot>,
-    pub priorities: Option<SlotPriorities>,
-    pub preemption: LanePreemption,
+/// The slots of a lane, as its controller has them.
+pub(crate) struct Slots {
+    shared: Arc<Shared>,
+    lane: usize,
+    slots: Vec<Slot>,
+    /// Without them the kernel cannot be told whom to run.
+    priorities: Option<SlotPriorities>,
+    preemption: LanePreemption,
     /// The slot whose job is to run.
-    pub granted: Option<usize>,
+    granted: Option<usize>,
 }
 
-impl Controller {
-    /// Decides until the run is stopped.
-    pub fn serve(mut self, flow_set_up: JobFlowSetUp) {
-        let shared = Arc::clone(&self.shared);
-        let port = shared.port(self.lane);
-        let mut flow = flow_set_up.begin(ThreadRole::Lane, Some(self.lane));
-        while !shared.stop.is_stopped() {
-            let began = flow.recorder.stopwatch();
-            let news = self.take_in();
-            if news > 0 {
-                self.decide(&mut flow);
-                flow.recorder.cost(began, CostKind::Queue, Some(self.lane), news);
-            } else {
-                flow.recorder.sleep(self.lane);
-                port.bell().wait_unless(|| self.inbox.has_number() || shared.stop.is_stopped());
-                flow.recorder.wake(self.lane);
-            }
+impl Enforcement for Slots {
+    fn run(&mut self, flow: &mut JobFlow, elected: Elected<'_>) -> Step {
+        let job = elected.job;
+        let held_by = self.slot_of(job.tag);
+        if held_by.is_none() && elected.is_dead() {
+            return elected.drop_dead();
         }
+        let slot = held_by.or_else(|| self.slot_of_operation(&job)).or_else(|| self.assign(&elected));
+        let slot = slot.or_else(|| self.make_do(flow, &job, elected.at));
+        let slot = slot.expect("where no slot is free, one holds a job");
+        if self.granted != Some(slot) {
+            self.grant(flow, slot);
+        }
+        elected.tell_cost(flow);
+        Step::Idle
     }
 
-    /// Takes what the inbox holds and says how much that was.
-    fn take_in(&mut self) -> usize {
-        let mut news = 0;
-        while let Some(tag) = self.inbox.pop() {
-            news += 1;
-            // The lane hears of a job when it is released and, from the slot that ran it, when it has ended.
-            match self.slot_of(tag) {
-                None => self.queue.push(self.shared.job(tag)),
-                Some(slot) => self.retire(slot),
-            }
+    /// The lane hears of a job when it is released and, from the slot that ran it, when it has ended.
+    fn ended(&mut self, tag: Tag) -> Option<Job> {
+        let slot = self.slot_of(tag)?;
+        if self.granted == Some(slot) {
+            self.granted = None;
         }
-        news
+        let slot = &mut self.slots[slot];
+        slot.preempted = false;
+        slot.held.take()
+    }
+
+    /// Not if the granted job has ended but its thread was interrupted before it could say so. It will say so as soon as this thread sleeps; lowering it
+    /// now would delay the release of the job's successors by whatever is elected instead.
+    fn may_choose(&self) -> bool {
+        let granted = self.granted.map(|slot| &self.slots[slot]).filter(|slot| slot.held.is_some());
+        !granted.is_some_and(|slot| slot.cell.interruptions.is_over())
+    }
+
+    fn executed(&self, job: &Job) -> Work {
+        let Some(slot) = self.slot_of(job.tag) else { return Work::ZERO };
+        let slot = &self.slots[slot];
+        if !self.shared.jobs.is_under_way(job.tag, job.number) {
+            return Work::ZERO;
+        }
+        let began_at = Work::from_nanos(slot.cell.began_at.load(Ordering::Acquire));
+        let consumed = thread_cpu_time_of(slot.tid).map_or(Work::ZERO, |total| total - began_at);
+        consumed.max(Work::from_nanos(1))
+    }
+
+    fn give_back(&mut self, flow: &mut JobFlow) {
+        self.preemption.leave(&self.shared, flow, |_, _| ());
+    }
+
+    fn sleep(&mut self, has_work: impl Fn() -> bool) {
+        self.shared.port(self.lane).bell().wait_unless(has_work);
+    }
+}
+
+impl Slots {
+    /// All of them are free. `processor` is the index of the word of the node's processor, if preemption is recorded.
+    pub fn new(
+        shared: &Arc<Shared>,
+        lane: usize,
+        slots: Vec<Slot>,
+        priorities: Option<SlotPriorities>,
+        processor: Option<usize>,
+    ) -> Self {
+        let (shared, preemption) = (Arc::clone(shared), LanePreemption::new(processor));
+        Slots { shared, lane, slots, priorities, preemption, granted: None }
     }
 
     /// The slot that holds the job.
@@ -151,77 +182,14 @@ impl Controller {
         }
     }
 
-    fn retire(&mut self, slot: usize) {
-        let job = self.slots[slot].held.take().expect("a slot that is done held a job");
-        self.slots[slot].preempted = false;
-        if self.shared.jobs.is_dead(job.tag, job.number) {
-            self.shared.port(self.lane).dead.fetch_sub(1, Ordering::Relaxed);
-        }
-        forget(&self.shared, &mut self.queue, &job);
-        if self.granted == Some(slot) {
-            self.granted = None;
-        }
-    }
-
-    /// Has the queue elect, and makes the kernel run what it elected.
-    fn decide(&mut self, flow: &mut JobFlow) {
-        if self.granted_is_ending() {
-            return;
-        }
-        loop {
-            let now = MonotonicClock.now();
-            let current = self.queue.current().map(|progress| progress.job);
-            let executed = current.map_or(Work::ZERO, |job| self.executed(&job));
-            let Some(job) = self.queue.elect(now, executed) else {
-                self.preemption.leave(&self.shared, flow, |_, _| ());
-                return;
-            };
-            let held_by = self.slot_of(job.tag);
-            if held_by.is_none() && self.shared.jobs.is_dead(job.tag, job.number) {
-                self.shared.port(self.lane).dead.fetch_sub(1, Ordering::Relaxed);
-                forget(&self.shared, &mut self.queue, &job);
-                continue;
-            }
-            let slot = held_by.or_else(|| self.slot_of_operation(&job)).or_else(|| self.assign(job));
-            match slot.or_else(|| self.make_do(flow, &job, now)) {
-                Some(slot) if self.granted == Some(slot) => {}
-                Some(slot) => self.grant(flow, slot),
-                None => unreachable!("where no slot is free, one holds a job"),
-            }
-            return;
-        }
-    }
-
-    /// Whether the granted job has ended but its thread was interrupted before it could say so. It will
-    /// say so as soon as this thread sleeps; lowering it now would delay the release of the job's
-    /// successors by whatever is elected instead.
-    fn granted_is_ending(&self) -> bool {
-        let granted = self.granted.map(|slot| &self.slots[slot]).filter(|slot| slot.held.is_some());
-        granted.is_some_and(|slot| slot.cell.interruptions.is_over())
-    }
-
-    /// How long a job of this lane has executed; at least one nanosecond once it has begun, which is
-    /// how the queue knows that it has.
-    fn executed(&self, job: &Job) -> Work {
-        let Some(slot) = self.slot_of(job.tag) else { return Work::ZERO };
-        let slot = &self.slots[slot];
-        if !self.shared.jobs.is_under_way(job.tag, job.number) {
-            return Work::ZERO;
-        }
-        let began_at = Work::from_nanos(slot.cell.began_at.load(Ordering::Acquire));
-        let consumed = thread_cpu_time_of(slot.tid).map_or(Work::ZERO, |total| total - began_at);
-        consumed.max(Work::from_nanos(1))
-    }
-
     /// Gives the job a free slot, one that need not be raised if there is a choice.
-    fn assign(&mut self, job: Job) -> Option<usize> {
+    fn assign(&mut self, elected: &Elected<'_>) -> Option<usize> {
+        let job = elected.job;
         let free = |level| self.slots.iter().position(|slot| slot.held.is_none() && slot.level == level);
         let position = free(Level::Granted).or_else(|| free(Level::Parked))?;
         self.slots[position].held = Some(job);
         self.slots[position].cell.interruptions.begin();
-        let dead = self.shared.port(self.lane).dead.load(Ordering::Relaxed) as usize;
-        let depth = self.queue.len().saturating_sub(dead).max(1);
-        self.slots[position].cell.assignment.put(job.tag, depth);
+        self.slots[position].cell.assignment.put(job.tag, elected.depth());
         Some(position)
     }
 
