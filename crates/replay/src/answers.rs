@@ -14,8 +14,8 @@ use talea_time::{Instant, Work};
 /// What a job was told.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Answers {
-    /// What time it was, question by question.
-    times: Vec<Instant>,
+    /// What time it was, by the number of the question. Of those asked most often not all are recorded.
+    times: BTreeMap<u64, Instant>,
     /// The question, counted from 0, that was the first to be told to stop.
     stop: Option<u64>,
     /// When it was released, if that is no nominal release.
@@ -98,8 +98,8 @@ impl Answers {
     /// It was told, or said, this at that instant.
     pub fn take(&mut self, answer: Answer, at: Instant) {
         match answer.what.known() {
-            Some(Question::Time) if answer.question == self.times.len() as u64 => {
-                self.times.push(Instant::from_nanos(answer.answer as i64));
+            Some(Question::Time) => {
+                self.times.insert(answer.question, Instant::from_nanos(answer.answer as i64));
             }
             Some(Question::Stop) => self.stop = Some(answer.question),
             Some(Question::Release) => self.released = Some(Instant::from_nanos(answer.answer as i64)),
@@ -121,8 +121,7 @@ impl Answers {
                     post.refused_wcet = wcet.ok().or(post.refused_wcet);
                 }
             }
-            // One before it is lost, and so this is nobody's.
-            Some(Question::Time) | None => {}
+            None => {}
         }
     }
 
@@ -169,7 +168,7 @@ pub(crate) struct Answering<'a> {
     answers: &'a Answers,
     /// What time it is when no answer is known, as in simulations: when the job had done its work.
     done: Instant,
-    times: Cell<usize>,
+    times: Cell<u64>,
     stops: Cell<u64>,
     /// Where what it posts has been declared, if that is known.
     workplace: Option<&'a ReplayWorkplace>,
@@ -184,7 +183,7 @@ pub(crate) struct Answering<'a> {
     outcomes: RefCell<Vec<CallOutcome>>,
     /// Whether the push that was kept last goes on to nobody, of which the trace does not tell.
     is_untold: Cell<bool>,
-    /// Whether it has been told of a post, or a push, what nobody knows that it was told then.
+    /// Whether it has been told of the time, of a post, or a push, what nobody knows that it was told then.
     was_told_otherwise: Cell<bool>,
 }
 
@@ -220,18 +219,19 @@ impl<'a> Answering<'a> {
         Done { posts, pushes, outcomes: self.outcomes.into_inner() }
     }
 
-    /// Whether it has been told what it was told then: not if it asked the time more often than answers were recorded, of which there is one at least,
-    /// nor if it posted, or pushed, and what came of that is not known.
+    /// Whether it has been told what it was told then: not if it asked the time and that answer is not recorded while another one is, nor if it posted,
+    /// or pushed, and what came of that is not known.
     pub fn has_known(&self) -> bool {
-        let times = self.answers.times.len();
-        (times == 0 || self.times.get() <= times) && !self.was_told_otherwise.get()
+        !self.was_told_otherwise.get()
     }
 }
 
 impl JobServices for Answering<'_> {
     fn now(&self) -> Instant {
         let question = self.times.replace(self.times.get() + 1);
-        self.answers.times.get(question).copied().unwrap_or(self.done)
+        let known = self.answers.times.get(&question).copied();
+        self.was_told_otherwise.update(|before| before || known.is_none() && !self.answers.times.is_empty());
+        known.unwrap_or(self.done)
     }
 
     fn clock(&self) -> Instant {
@@ -261,7 +261,7 @@ impl JobServices for Answering<'_> {
             None => {
                 // One more than then is a difference that is told.
                 let is_one_more = self.keeps_posts && recorded.is_none();
-                self.was_told_otherwise.set(self.was_told_otherwise.get() || !is_one_more);
+                self.was_told_otherwise.update(|before| before || !is_one_more);
                 Err(NotPosted::Replayed)
             }
         }
@@ -304,7 +304,7 @@ impl JobServices for Answering<'_> {
         let then = known.flatten();
         // One more than then is a difference that is told.
         let is_known = then.is_some() || self.pushes.are_whole && known.is_none();
-        self.was_told_otherwise.set(self.was_told_otherwise.get() || !is_known);
+        self.was_told_otherwise.update(|before| before || !is_known);
         then.unwrap_or(now)
     }
 }

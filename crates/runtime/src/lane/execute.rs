@@ -21,7 +21,7 @@ use talea_record::event::{Answer, Dates, Flag, Wait};
 use talea_record::{CostKind, JobId, Question};
 use talea_time::{Clock, Instant};
 
-/// As many answers to a job that asks the time are recorded: some ask again and again until it has come.
+/// As many answers to a job that asks the time are recorded, of a consumer's for each call of its code: some ask again and again until it has come.
 const TIMES_KEPT: u64 = 16;
 
 /// How the code of a job came back.
@@ -225,8 +225,9 @@ struct Services<'a, H> {
     flow: RefCell<&'a mut JobFlow>,
     chosen: Chosen<'a>,
     told_the_end: Cell<bool>,
-    /// How often the time was asked.
+    /// How often the time was asked, and up to which of these questions the answers are recorded.
     times_asked: Cell<u64>,
+    times_kept: Cell<u64>,
     /// How often whether to stop was asked.
     stops_asked: Cell<u64>,
     was_told_to_stop: Cell<bool>,
@@ -268,7 +269,7 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         let now = MonotonicClock.now();
         if self.shared.keeps_answers {
             let question = self.times_asked.replace(self.times_asked.get() + 1);
-            if question < TIMES_KEPT {
+            if question < self.times_kept.get() {
                 self.note(Question::Time, question, now.as_nanos().max(0).unsigned_abs());
             }
         }
@@ -332,6 +333,9 @@ impl<H: JobHost> JobServices for Services<'_, H> {
     }
 
     fn note(&self, note: EventNote, at: Instant) {
+        if matches!(note, EventNote::Answered { .. }) {
+            self.times_kept.set(self.times_asked.get() + TIMES_KEPT);
+        }
         self.flow.borrow_mut().note(self.site, self.id(), (note, at));
     }
 
@@ -355,8 +359,8 @@ fn call<H: JobHost>(
     (host, flow): (&mut H, &mut JobFlow),
 ) -> Return {
     let (host, flow, told_the_end) = (RefCell::new(host), RefCell::new(flow), Cell::new(false));
-    let (times_asked, stops_asked, was_told_to_stop) = (Cell::new(0), Cell::new(0), Cell::new(false));
-    let rings = true;
+    let (times_asked, times_kept) = (Cell::new(0), Cell::new(TIMES_KEPT));
+    let (stops_asked, was_told_to_stop, rings) = (Cell::new(0), Cell::new(false), true);
     let services = Services {
         shared,
         site,
@@ -366,6 +370,7 @@ fn call<H: JobHost>(
         chosen,
         told_the_end,
         times_asked,
+        times_kept,
         stops_asked,
         was_told_to_stop,
         keeping: JobKeeping::default(),
@@ -400,8 +405,8 @@ fn push_events<H: JobHost>(
     (host, flow): (&mut H, &mut JobFlow),
 ) {
     let (host, flow, told_the_end, rings) = (RefCell::new(host), RefCell::new(flow), Cell::new(false), false);
-    let (times_asked, stops_asked, was_told_to_stop) =
-        (Cell::new(TIMES_KEPT), Cell::new(0), Cell::new(false));
+    let (times_asked, times_kept) = (Cell::new(0), Cell::new(0));
+    let (stops_asked, was_told_to_stop) = (Cell::new(0), Cell::new(false));
     let services = Services {
         shared,
         site,
@@ -411,6 +416,7 @@ fn push_events<H: JobHost>(
         chosen,
         told_the_end,
         times_asked,
+        times_kept,
         stops_asked,
         was_told_to_stop,
         keeping: JobKeeping::default(),

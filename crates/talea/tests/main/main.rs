@@ -5,5 +5,6 @@ mod examples;
 mod queues_in_lanes;
 mod replay;
 mod replayed_channels;
+mod replayed_times;
 mod served;
 mod virtual_run;
