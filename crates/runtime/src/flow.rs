@@ -8,7 +8,7 @@
 
 use crate::alarms::Alarms;
 use crate::guard_post::{GuardPost, Timers};
-use crate::job_table::{Abort, InFlight, JobTable, Tag, WindowFull};
+use crate::job_table::{Abort, Gone, InFlight, JobTable, Tag, WindowFull};
 use crate::join::JoinTable;
 use crate::kept_events::KeptEvents;
 use crate::layout::{Layout, OperationSite, Origin};
@@ -295,6 +295,13 @@ impl Shared {
         let own = matches!(site.origin, Origin::Posting { .. }).then(|| self.posting.wcet(tag)).flatten();
         let wcet = own.unwrap_or(site.wcet);
         Job { release, deadline, wcet, rank: site.rank, number: instance, tag }
+    }
+
+    /// The job of the lane is over: its tag may be another one's from now on, and it does not count as dead any more if it was.
+    pub fn forget(&self, lane: usize, job: &Job) {
+        if self.jobs.forget(job.tag, job.number) == Gone::Dead {
+            self.port(lane).dead.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// The lane's port.

@@ -73,6 +73,15 @@ pub(crate) enum Abort {
     Gone,
 }
 
+/// What had become of a job that is forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gone {
+    /// It has ended.
+    Ended,
+    /// It was aborted before it began.
+    Dead,
+}
+
 /// What a thread that is to run a job found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Begin {
@@ -222,10 +231,12 @@ impl JobTable {
     ///
     /// # Panics
     /// If the job waits or runs.
-    pub fn forget(&self, tag: Tag, instance: u64) {
-        let before = self.word(tag).swap(word(instance, FREE), Ordering::AcqRel);
-        let gone = [word(instance, ENDED), word(instance, DEAD)].contains(&before);
-        assert!(gone, "a job that is forgotten waits or runs: {before:#x}");
+    pub fn forget(&self, tag: Tag, instance: u64) -> Gone {
+        match self.word(tag).swap(word(instance, FREE), Ordering::AcqRel) {
+            before if before == word(instance, ENDED) => Gone::Ended,
+            before if before == word(instance, DEAD) => Gone::Dead,
+            before => panic!("a job that is forgotten waits or runs: {before:#x}"),
+        }
     }
 
     /// Transition 4 or 5.

@@ -2,6 +2,8 @@
 //! nothing but touch a word of the value, so that what is left is the price of the ports.
 
 use super::Effort;
+#[cfg(feature = "peers")]
+use super::copper::CopperLists;
 use std::hint::black_box;
 use std::sync::mpsc::sync_channel;
 use talea_linux::clock::MonotonicClock;
@@ -117,6 +119,9 @@ pub fn measure(effort: Effort, report: &mut Report) {
     let mut called = Pair::new(&bare, without());
     let successor: Box<dyn Fn(&Words<8>)> = Box::new(|words| _ = black_box(words.0[0]));
     let mut samples = [const { None }; 5].map(|_: Option<()>| Samples::new());
+    #[cfg(feature = "peers")]
+    let (mut lists, mut listed, mut through_lists) =
+        (CopperLists::default(), Pair::new(&bare, without()), Samples::new());
     let time = |samples: &mut Samples, run: &mut dyn FnMut()| {
         let begin = MonotonicClock.now();
         (0..BATCH).for_each(|_| run());
@@ -135,11 +140,18 @@ pub fn measure(effort: Effort, report: &mut Report) {
             called.run();
             black_box(&successor)(&Words([called.instance; 8]));
         });
+        #[cfg(feature = "peers")]
+        time(&mut through_lists, &mut || {
+            listed.run();
+            lists.hand_over(listed.instance);
+        });
     }
     let [plain, small, large, channel, called] = samples;
     let more = |samples: &Samples| format!("+{:.1} ns", samples.ns(0.5) - plain.ns(0.5));
     let notes = [&small, &large, &channel, &called].map(more);
     let [of_small, of_large, of_channel, of_called] = notes;
+    #[cfg(feature = "peers")]
+    let of_lists = more(&through_lists);
     report.add(GROUP, "no values", Role::Floor, plain);
     report.add_with_note(GROUP, "a value of 64 bytes", Role::Subject, small, of_small);
     report.add_with_note(GROUP, "a value of 64 KiB, one word of it written", Role::Subject, large, of_large);
@@ -151,4 +163,6 @@ pub fn measure(effort: Effort, report: &mut Report) {
         called,
         of_called,
     );
+    #[cfg(feature = "peers")]
+    report.add_with_note(GROUP, "64 bytes through a list of Copper", Role::Peer, through_lists, of_lists);
 }

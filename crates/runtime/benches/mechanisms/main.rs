@@ -7,6 +7,8 @@
 //! permitted, and the result says whether they were.
 
 mod burn;
+#[cfg(feature = "peers")]
+mod copper;
 mod enqueue;
 mod handover;
 mod kernel;

@@ -45,7 +45,7 @@ pub(crate) enum Step {
     Worked,
     /// Others may go first, which came before the chosen job began, or which it is behind now that it is late: nothing was executed yet.
     ChooseAgain,
-    /// There is nothing to do before something comes: no job, or the chosen one runs elsewhere.
+    /// There is nothing to do before something comes: there is no job, or the one that was chosen runs elsewhere.
     Idle,
 }
 
@@ -53,6 +53,7 @@ pub(crate) enum Step {
 pub(crate) struct Elected<'a> {
     lane: &'a mut LaneAgent,
     pub job: Job,
+    /// When it was chosen.
     pub at: Instant,
     taken_in: TakenIn,
 }
@@ -82,22 +83,28 @@ impl LaneAgent {
     /// Takes in what has come, and has the best job run.
     pub fn step(&mut self, flow: &mut JobFlow, enforcement: &mut impl Enforcement) -> Step {
         let since = flow.recorder.stopwatch();
-        let LaneAgent { shared, inbox, queue, .. } = self;
-        let tags = take_in(shared, inbox, queue, |tag| enforcement.ended(tag));
+        let LaneAgent { shared, inbox, queue, lane } = self;
+        let tags = take_in(inbox, |tag| match enforcement.ended(tag) {
+            Some(job) => over((shared, *lane), queue, &job),
+            None => queue.push(shared.job(tag)),
+        });
         let taken_in = TakenIn { since, tags };
-        if !enforcement.may_choose() {
-            taken_in.tell(flow, self.lane);
+        if !enforcement.may_choose(tags) {
+            taken_in.tell(flow, *lane);
             return Step::Idle;
         }
-        let at = MonotonicClock.now();
-        let executed = queue.current().map_or(Work::ZERO, |current| enforcement.executed(&current.job));
-        match queue.elect(at, executed) {
-            Some(job) => enforcement.run(flow, Elected { lane: self, job, at, taken_in }),
-            None => {
+        loop {
+            let at = MonotonicClock.now();
+            let executed = queue.current().map_or(Work::ZERO, |current| enforcement.executed(&current.job));
+            let Some(job) = queue.elect(at, executed) else {
                 enforcement.give_back(flow);
-                taken_in.tell(flow, self.lane);
-                Step::Idle
+                taken_in.tell(flow, *lane);
+                return Step::Idle;
+            };
+            if !shared.jobs.is_dead(job.tag, job.number) || enforcement.has(&job) {
+                return enforcement.run(flow, Elected { lane: self, job, at, taken_in });
             }
+            over((shared, *lane), queue, &job);
         }
     }
 
@@ -117,17 +124,6 @@ impl Elected<'_> {
         queue.len().saturating_sub(dead).max(1)
     }
 
-    /// Whether it was aborted before it began.
-    pub fn is_dead(&self) -> bool {
-        self.lane.shared.jobs.is_dead(self.job.tag, self.job.number)
-    }
-
-    /// Nobody is going to run it: it is dead.
-    pub fn drop_dead(self) -> Step {
-        over(&self.lane.shared, &mut self.lane.queue, &self.job);
-        Step::Worked
-    }
-
     /// What choosing it has cost is told once, by whoever runs it.
     pub fn tell_cost(&self, flow: &mut JobFlow) {
         flow.recorder.cost(self.taken_in.since, CostKind::Queue, Some(self.lane.lane), self.taken_in.tags);
@@ -136,19 +132,18 @@ impl Elected<'_> {
     /// Runs it to its end in the calling thread, unless others are to run first.
     pub fn run_here(self, flow: &mut JobFlow, host: &mut impl JobHost) -> Step {
         self.tell_cost(flow);
-        if !self.is_dead() && host.offer(flow, &self.job) {
+        if host.offer(flow, &self.job) {
             return Step::Worked;
         }
         let depth = self.depth();
-        let Elected { lane, job, at, .. } = self;
-        let LaneAgent { shared, inbox, queue, .. } = lane;
+        let Elected { lane: LaneAgent { shared, inbox, queue, lane }, job, at, .. } = self;
         let is_chosen_until = queue.elected_until(&job, at);
         let others = Others { is_chosen_until, lane: RefCell::new((&mut *inbox, &mut *queue)) };
         let chosen = Chosen::ByLane { depth, waiting: Some(&others) };
         if execute(shared, flow, host, &job, chosen) == Begin::NotYet {
             return Step::ChooseAgain;
         }
-        over(shared, queue, &job);
+        over((shared, *lane), queue, &job);
         flow.ring(shared);
         Step::Worked
     }
@@ -163,33 +158,21 @@ impl TakenIn {
     }
 }
 
-/// Takes what has been posted into the lane's queue, except for what `ended` says has ended. Returns how much came.
-fn take_in(
-    shared: &Shared,
-    inbox: &mut Receiver,
-    queue: &mut LaneQueue,
-    mut ended: impl FnMut(Tag) -> Option<Job>,
-) -> usize {
+/// Gives all that has come to `each`. Returns how much that was.
+fn take_in(inbox: &mut Receiver, mut each: impl FnMut(Tag)) -> usize {
     let mut news = 0;
     while let Some(tag) = inbox.pop() {
-        match ended(tag) {
-            Some(job) => over(shared, queue, &job),
-            None => queue.push(shared.job(tag)),
-        }
+        each(tag);
         news += 1;
     }
     news
 }
 
-/// The job has ended, or was dead: the queue, and then the table, forget it.
-fn over(shared: &Shared, queue: &mut LaneQueue, job: &Job) {
-    if shared.jobs.is_dead(job.tag, job.number) {
-        let lane = shared.layout.operation(shared.operation_of(job.tag)).lane;
-        shared.port(lane).dead.fetch_sub(1, Ordering::Relaxed);
-    }
+/// The job of the lane has ended, or was dead: the queue forgets it, and then the table, since another one may have its tag from then on.
+fn over((shared, lane): (&Shared, usize), queue: &mut LaneQueue, job: &Job) {
     let removed = queue.remove(job.tag);
     assert!(removed.is_some(), "a lane holds the job it ran");
-    shared.jobs.forget(job.tag, job.number);
+    shared.forget(lane, job);
 }
 
 /// Those that the lane has not chosen.
@@ -207,8 +190,8 @@ impl OthersOfLane for Others<'_> {
 
     fn let_first(&self, shared: &Shared, job: &Job, now: Instant) -> bool {
         let (inbox, queue) = &mut *self.lane.borrow_mut();
-        // Where others run in the midst of a job, nothing of the lane runs elsewhere.
-        take_in(shared, inbox, queue, |_| None);
+        // Where jobs run in the midst of others, none runs in another thread, whose end would come.
+        take_in(inbox, |tag| queue.push(shared.job(tag)));
         queue.precedes_waiting(job, now)
     }
 }

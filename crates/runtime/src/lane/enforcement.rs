@@ -97,9 +97,13 @@ pub(crate) trait Enforcement {
     fn ended(&mut self, _tag: Tag) -> Option<Job> {
         None
     }
-    /// Whether the lane is to choose now. If not, something comes.
-    fn may_choose(&self) -> bool {
+    /// Whether the lane is to choose now that so much has come since it last did. If not, something comes.
+    fn may_choose(&self, _news: usize) -> bool {
         true
+    }
+    /// Whether a job that was chosen, and then aborted before it began, is with another thread, which gives it up.
+    fn has(&self, _job: &Job) -> bool {
+        false
     }
     /// How long a job of the lane has executed that has not ended: at least one nanosecond once it has begun, which is how the queue knows that it has.
     /// None has where jobs run to their ends before the lane chooses again.

@@ -12,7 +12,6 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 use talea_linux::clock::MonotonicClock;
 use talea_operation::{EventNote, FullReader, JobServices, KeptEvent, NotPosted, NotRead, Operation, Posted};
 use talea_policy::demand;
@@ -320,10 +319,8 @@ impl<H: JobHost> JobServices for Services<'_, H> {
         let within = Subject { job: self.id(), lane };
         let mut host = self.host.borrow_mut();
         let chosen = Chosen::OnTheSpot { within, depth: depth + 1 };
-        if execute(shared, &mut flow, &mut **host, &job, chosen) == Begin::Dead {
-            shared.port(lane).dead.fetch_sub(1, Ordering::Relaxed);
-        }
-        shared.jobs.forget(job.tag, job.number);
+        let _ = execute(shared, &mut flow, &mut **host, &job, chosen);
+        shared.forget(lane, &job);
         flow.ring(shared);
         Ok(instance)
     }

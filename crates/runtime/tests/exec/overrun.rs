@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use talea_insight::verify::{Rule, Verifier, default_tolerance};
 use talea_linux::burn::Burner;
 use talea_model::{
-    Criticality, Excess, InputBuilder, OutputBuilder, OutsideArrivals, Overrun, TriggerBuilder,
+    Criticality, Excess, InputBuilder, LaneDispatch, OutputBuilder, OutsideArrivals, Overrun, TriggerBuilder,
 };
 use talea_policy::strategy::plan_system;
-use talea_record::{Metadata, Origin, Record, Sink, SkipReason};
+use talea_record::event::Cost;
+use talea_record::{CostKind, Metadata, Origin, Record, Sink, SkipReason};
 use talea_runtime::JobContext;
 
 fn overloaded(overrun: Overrun) -> System {
@@ -355,4 +356,29 @@ fn wrong(ran: &Ran) -> Vec<String> {
     let rules = [Rule::Release, Rule::Triggers, Rule::Overrun, Rule::Arrivals];
     let found = verifier.finish().violations.into_iter().filter(|found| rules.contains(&found.rule));
     found.map(|found| format!("{:?}: {}", found.job, found.text)).collect()
+}
+
+/// A preemptive lane hears of what comes once, also where jobs are aborted before they begin, and chooses then alone: the cost of choosing is told of so many.
+#[test]
+fn costs_of_a_preemptive_lane_tell_of_all_that_came_to_it() {
+    let aborted = |name: &str| task(name, 10, 25).overrun(Overrun::Abort);
+    let system = system(Strategy::Edf)
+        .lane_dispatch(LaneDispatch::Preemptive)
+        .task(aborted("busy").importance(1))
+        .task(aborted("waiting"))
+        .build()
+        .expect("a system");
+    let ran = run_until(&system, Operations::synthetic(), options(RtMode::Warn, 0), ended("busy", 30));
+    let waited = ran.of(Event::ABORT, "waiting").filter(|record| record.arg == 0).count();
+    assert!(waited >= 10, "aborted before they began: {waited}");
+    let costs = ran.records.iter().filter_map(Cost::read);
+    let told: Vec<u32> =
+        costs.filter(|cost| cost.kind.known() == Some(CostKind::Queue)).map(|cost| cost.count).collect();
+    assert!(told.iter().all(|count| *count > 0), "{told:?}");
+    let came: u64 = told.iter().copied().map(u64::from).sum();
+    let names = ["busy", "waiting"];
+    let of = |event: Event| names.iter().map(|name| ran.count(event, name)).sum::<usize>() as u64;
+    // Those that are released when the run is over come to nobody.
+    assert!(came + 2 >= of(Event::RELEASE), "{came} of {}", of(Event::RELEASE));
+    assert!(came <= of(Event::RELEASE) + of(Event::START), "{came}");
 }

@@ -102,9 +102,6 @@ impl Enforcement for Slots {
     fn run(&mut self, flow: &mut JobFlow, elected: Elected<'_>) -> Step {
         let job = elected.job;
         let held_by = self.slot_of(job.tag);
-        if held_by.is_none() && elected.is_dead() {
-            return elected.drop_dead();
-        }
         let slot = held_by.or_else(|| self.slot_of_operation(&job)).or_else(|| self.assign(&elected));
         let slot = slot.or_else(|| self.make_do(flow, &job, elected.at));
         let slot = slot.expect("where no slot is free, one holds a job");
@@ -112,7 +109,7 @@ impl Enforcement for Slots {
             self.grant(flow, slot);
         }
         elected.tell_cost(flow);
-        Step::Idle
+        Step::Worked
     }
 
     /// The lane hears of a job when it is released and, from the slot that ran it, when it has ended.
@@ -126,11 +123,15 @@ impl Enforcement for Slots {
         slot.held.take()
     }
 
-    /// Not if the granted job has ended but its thread was interrupted before it could say so. It will say so as soon as this thread sleeps; lowering it
-    /// now would delay the release of the job's successors by whatever is elected instead.
-    fn may_choose(&self) -> bool {
+    /// At releases and ends alone, and not if the granted job has ended but its thread was interrupted before it could say so. It will say so as soon as
+    /// this thread sleeps; lowering it now would delay the release of the job's successors by whatever is elected instead.
+    fn may_choose(&self, news: usize) -> bool {
         let granted = self.granted.map(|slot| &self.slots[slot]).filter(|slot| slot.held.is_some());
-        !granted.is_some_and(|slot| slot.cell.interruptions.is_over())
+        news > 0 && !granted.is_some_and(|slot| slot.cell.interruptions.is_over())
+    }
+
+    fn has(&self, job: &Job) -> bool {
+        self.slot_of(job.tag).is_some()
     }
 
     fn executed(&self, job: &Job) -> Work {
