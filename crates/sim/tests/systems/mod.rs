@@ -22,6 +22,8 @@ fn work(ns: i64) -> Work {
 pub struct Scope {
     pub nodes: usize,
     pub processors: usize,
+    /// Greatest numbers of tasks, and of subtasks of each.
+    pub tasks: usize,
     pub subtasks: usize,
     pub jitter: bool,
     /// Greatest overhead of each kind and greatest message delay.
@@ -33,20 +35,25 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// One processor, no costs: what the reference knows.
+    /// One processor, no costs, greedy releases.
     pub const ONE_PROCESSOR: Scope = Scope {
         nodes: 1,
         processors: 1,
+        tasks: 4,
         subtasks: 3,
         jitter: false,
         costs: 0,
         least_exec: 1,
         protocols: false,
     };
+    /// One node of up to three processors, no costs: what the reference knows.
+    pub const SEVERAL_PROCESSORS: Scope =
+        Scope { processors: 3, tasks: 6, subtasks: 4, protocols: true, ..Scope::ONE_PROCESSOR };
     /// Everything but costs, with jobs that take no time at all.
     pub const FREE: Scope = Scope {
         nodes: 3,
         processors: 2,
+        tasks: 4,
         subtasks: 4,
         jitter: true,
         costs: 0,
@@ -176,7 +183,7 @@ pub fn systems(scope: Scope) -> impl Strategy<Value = System> {
     let costs = (cost.clone(), cost.clone(), cost.clone(), cost);
     let processors = proptest::collection::vec(1..=scope.processors, scope.nodes);
     let tasks =
-        (1..5usize).prop_flat_map(move |count| (0..count).map(|i| task(scope, i)).collect::<Vec<_>>());
+        (1..=scope.tasks).prop_flat_map(move |count| (0..count).map(|i| task(scope, i)).collect::<Vec<_>>());
     let links = links(scope);
     (rules, any::<u64>(), costs, processors, (links, tasks)).prop_map(
         |(rules, seed, costs, processors, (links, tasks))| {
