@@ -4,6 +4,7 @@ use super::naive::{Happening, Naive, Segment};
 use crate::replay::records;
 use crate::systems::{Scope, systems};
 use proptest::prelude::*;
+use proptest::sample::select;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use talea_model::{
@@ -147,12 +148,18 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// As many lanes execute as there are processors, the highest that have work, whatever keeps successors back.
+    /// As many lanes execute as there are processors, the highest that have work, whatever keeps successors back: a protocol of each task, or one
+    /// of all.
     #[test]
-    fn random_systems_run_alike_on_several_processors(system in systems(Scope::SEVERAL_PROCESSORS)) {
-        let description = without_draws(&system);
+    fn random_systems_run_alike_on_several_processors(
+        system in systems(Scope::SEVERAL_PROCESSORS), sync in prop::option::of(select(Synchronisation::ALL)),
+    ) {
+        let mut description = without_draws(&system);
+        for task in &mut description.tasks {
+            task.sync = sync.unwrap_or(task.sync);
+        }
         let Description { lane_dispatch, laxity, late, .. } = description;
         for strategy in Strategy::ALL {
             assert_agreement(&under(&description, (*strategy, lane_dispatch, laxity, late)), 120);

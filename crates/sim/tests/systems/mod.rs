@@ -25,6 +25,8 @@ pub struct Scope {
     /// Greatest numbers of tasks, and of subtasks of each.
     pub tasks: usize,
     pub subtasks: usize,
+    /// Greatest period: the longer, the more idle points.
+    pub period: i64,
     pub jitter: bool,
     /// Greatest overhead of each kind and greatest message delay.
     pub costs: i64,
@@ -41,6 +43,7 @@ impl Scope {
         processors: 1,
         tasks: 4,
         subtasks: 3,
+        period: 13,
         jitter: false,
         costs: 0,
         least_exec: 1,
@@ -48,13 +51,14 @@ impl Scope {
     };
     /// One node of up to three processors, no costs: what the reference knows.
     pub const SEVERAL_PROCESSORS: Scope =
-        Scope { processors: 3, tasks: 6, subtasks: 4, protocols: true, ..Scope::ONE_PROCESSOR };
+        Scope { processors: 3, tasks: 6, subtasks: 4, period: 40, protocols: true, ..Scope::ONE_PROCESSOR };
     /// Everything but costs, with jobs that take no time at all.
     pub const FREE: Scope = Scope {
         nodes: 3,
         processors: 2,
         tasks: 4,
         subtasks: 4,
+        period: 13,
         jitter: true,
         costs: 0,
         least_exec: 0,
@@ -109,7 +113,7 @@ fn subtask(scope: Scope, position: usize) -> impl Strategy<Value = Subtask> {
 fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
     let subtasks = (1..=scope.subtasks)
         .prop_flat_map(move |count| (0..count).map(|position| subtask(scope, position)).collect::<Vec<_>>());
-    let times = (2..14i64, 1..25i64, 0..6i64, 0..4i64);
+    let times = (2..=scope.period, 1..25i64, 0..6i64, 0..4i64);
     let rules = (select(Overrun::ALL), select(Synchronisation::ALL));
     (times, 0..5u8, -1..2i32, rules, subtasks).prop_map(
         move |((period, deadline, phase, jitter), level, importance, (overrun, sync), subtasks)| {
