@@ -58,7 +58,7 @@ fn conforms_on_two(case: &Case) {
     }
 }
 
-/// The same where a release thread must go before all lanes, or schedulers stand above these.
+/// The same where priorities are needed: where a release thread must go before all lanes, or schedulers stand above these.
 fn conforms_on_two_with_priorities(case: &Case) {
     case.check(&OnTwo(Simulated));
     let obstacle = obstacle().or_else(|| below::obstacle(&case.system));
@@ -159,7 +159,7 @@ fn the_lowest_of_the_lanes_that_run_is_preempted() {
             .given(Situation::Before(first(Mark::Started, "low"), first(Mark::Released, "high")))
             .given(Situation::Before(first(Mark::Started, "high"), first(Mark::HalfDue, "low")));
         if dispatch == LaneDispatch::NonPreemptive {
-            conforms_on_two(&case);
+            conforms_on_two_with_priorities(&case);
         }
         let mut simulated = case;
         let low = vec!["low#0".to_string()];
