@@ -611,7 +611,7 @@ impl JobFlow {
         let subject = Subject { job, lane: site.lane };
         self.recorder.put(now, subject.release(dates));
         if let Some(post) = &shared.guard_posts[site.node] {
-            post.count_release();
+            post.count_release(now);
         }
     }
 

@@ -91,12 +91,16 @@ impl GuardPost {
         }
     }
 
-    /// A job of the node is released.
+    /// A job of the node has been released at `now`, and is in no lane yet.
     #[inline]
-    pub fn count_release(&self) {
-        if self.heeds_idle_points {
-            self.unfinished.fetch_add(1, Ordering::SeqCst);
+    pub fn count_release(&self, now: Instant) {
+        if !self.heeds_idle_points {
+            return;
         }
+        self.unfinished.fetch_add(1, Ordering::SeqCst);
+        // Whoever ended the last of the others since, on another processor or before the caller went on, did not know of this one.
+        let is_behind = |noted| (noted > now.as_nanos()).then_some(NO_IDLE_POINT);
+        _ = self.idle_point.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_behind);
     }
 
     /// A released job of the node has ended at `now`, before anything that follows it is released. Returns whether that is an idle point for
@@ -112,8 +116,12 @@ impl GuardPost {
         }
         // This store and the load behind it, and the release thread's store to the other word and its look at this one, are in the single
         // order of all such operations: one of the two sees the other.
-        self.idle_point.store(self.last_end.load(Ordering::SeqCst), Ordering::SeqCst);
-        self.is_holding.load(Ordering::SeqCst)
+        let (last, order) = (self.last_end.load(Ordering::SeqCst), Ordering::SeqCst);
+        self.idle_point.store(last, order);
+        // Likewise whoever releases a job meanwhile: it withdraws the idle point if it was before that, or is seen here.
+        let is_idle = self.unfinished.load(order) == 0;
+        let stays = is_idle || self.idle_point.compare_exchange(last, NO_IDLE_POINT, order, order).is_err();
+        stays && self.is_holding.load(order)
     }
 
     /// Whether anything waits at the guards. To be said by the release thread before it looks for an idle point and sleeps.
@@ -125,14 +133,19 @@ impl GuardPost {
         self.idle_point.load(Ordering::SeqCst) != NO_IDLE_POINT
     }
 
-    /// The idle point that has not been seen; if there is none and nothing is unfinished, each instant is one, also `now`.
-    pub fn take_idle_point(&self, now: Instant) -> Option<Instant> {
+    /// From when to when there have been idle points that have not been seen, up to `now` if nothing is unfinished.
+    pub fn take_idle_points(&self, now: Instant) -> Option<(Instant, Instant)> {
         if !self.heeds_idle_points {
             return None;
         }
         let noted = self.idle_point.swap(NO_IDLE_POINT, Ordering::SeqCst);
         let is_idle = self.unfinished.load(Ordering::SeqCst) == 0;
-        (noted != NO_IDLE_POINT).then(|| Instant::from_nanos(noted)).or(is_idle.then_some(now))
+        match (noted != NO_IDLE_POINT).then(|| Instant::from_nanos(noted)) {
+            // It may have been noted since the caller read the clock.
+            Some(noted) if is_idle => Some((noted, now.max(noted))),
+            Some(noted) => Some((noted, noted)),
+            None => is_idle.then_some((now, now)),
+        }
     }
 }
 
@@ -158,5 +171,60 @@ impl Timers {
     pub fn expiry(&self, tag: u32) -> Instant {
         let of_job = self.expiries.get(tag as usize);
         Instant::from_nanos(of_job.map_or(i64::MIN, |expiry| expiry.load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talea_model::{SubtaskBuilder, Synchronisation, System, TaskBuilder};
+    use talea_policy::release::bounds::ResponseBounds;
+    use talea_ring::inbox::Links;
+    use talea_time::{Duration, Work};
+
+    fn at(ns: i64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    fn post() -> GuardPost {
+        let step = |name: &str| SubtaskBuilder::new(name).wcet(Work::from_nanos(1));
+        let chain = TaskBuilder::new("chain", Duration::from_nanos(100))
+            .sync(Synchronisation::ReleaseGuardIdle)
+            .subtask(step("first"))
+            .subtask(step("second"));
+        let system = System::builder("post").node("one", [0]).task(chain).build().expect("a system");
+        let bounds = ResponseBounds::of(&system).expect("none is needed");
+        let (sender, _) = Links::new(1).inbox();
+        GuardPost::new(sender, &Guards::of_node(&system, 0, &bounds), Summons::Bell(Bell::new()))
+    }
+
+    #[test]
+    fn idle_points_last_from_the_last_end_until_now() {
+        let post = post();
+        assert_eq!(post.take_idle_points(at(5)), Some((at(5), at(5))));
+        post.count_release(at(6));
+        assert_eq!(post.take_idle_points(at(7)), None);
+        post.count_end(at(10));
+        assert_eq!(post.take_idle_points(at(12)), Some((at(10), at(12))));
+        post.count_release(at(13));
+        post.count_end(at(14));
+        post.count_release(at(14));
+        assert_eq!(
+            post.take_idle_points(at(15)),
+            Some((at(14), at(14))),
+            "what is released then does not matter"
+        );
+    }
+
+    /// A thread has released a job, and before it says so a job on another processor ends, the last that was known.
+    #[test]
+    fn a_release_that_is_counted_late_withdraws_the_idle_point_behind_it() {
+        let post = post();
+        post.count_release(at(5));
+        post.count_end(at(10));
+        post.count_release(at(9));
+        assert_eq!(post.take_idle_points(at(11)), None);
+        post.count_end(at(12));
+        assert_eq!(post.take_idle_points(at(12)), Some((at(12), at(12))));
     }
 }

@@ -153,8 +153,8 @@ impl GuardKeeper {
                 Taken::Dropped => self.skip((flow, shared), (place, site), &signal, (SkipReason::Early, now)),
             }
         }
-        if let Some(idle_point) = shared.guard_post(self.node).take_idle_point(now) {
-            self.guards.idle_point(idle_point);
+        if let Some((from, to)) = shared.guard_post(self.node).take_idle_points(now) {
+            self.guards.idle_points(from, to);
         }
     }
 

@@ -475,27 +475,34 @@ impl Guards {
 
     /// `now` is an idle point of the node.
     pub fn idle_point(&mut self, now: Instant) {
-        self.idle_point = Some(now);
+        self.idle_points(now, now);
+    }
+
+    /// All instants from `from` to `to` are idle points of the node: who tells of them late tells of all that he has not told of.
+    pub fn idle_points(&mut self, from: Instant, to: Instant) {
+        self.idle_point = Some(from);
         let mut first: Option<(Instant, u32)> = None;
         for &place in &self.waiting {
             let guard = &mut self.guards[place as usize];
             match guard.idle() {
                 AtIdlePoints::Nothing => {}
-                AtIdlePoints::Opens => guard.open(now),
+                AtIdlePoints::Opens => guard.open(from),
                 AtIdlePoints::OpensForOne => {
                     let signalled = guard.waiting.front().map_or(Instant::MAX, |signal| signal.at);
-                    let is_held = guard.due() > now && guard.has_rested(now);
+                    // Who comes after an idle point does not pass by it.
+                    let at = signalled.max(from);
+                    let is_held = at <= to && guard.due() > at && guard.has_rested(at);
                     if is_held && first.is_none_or(|earlier| (signalled, place) < earlier) {
                         first = Some((signalled, place));
                     }
                 }
             }
         }
-        if let Some((_, place)) = first
-            && self.one_let_through != Some(now)
+        if let Some((signalled, place)) = first
+            && self.one_let_through != Some(to)
         {
-            self.one_let_through = Some(now);
-            self.guards[place as usize].open(now);
+            self.one_let_through = Some(to);
+            self.guards[place as usize].open(signalled.max(from));
         }
         self.find_next();
     }

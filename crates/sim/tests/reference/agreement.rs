@@ -1,58 +1,103 @@
 //! The simulator and the reference agree on who runs when.
 
-use super::naive::{Completion, Naive, Segment};
+use super::naive::{Happening, Naive, Segment};
 use crate::replay::records;
 use crate::systems::{Scope, systems};
 use proptest::prelude::*;
+use proptest::sample::select;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
 use talea_model::{
     Communication, Criticality, Description, Execution, Join, LaneDispatch, Late, Laxity, Node, Overhead,
     Overrun, Strategy, Subtask, Synchronisation, System, Task,
 };
-use talea_record::{Event, Record};
+use talea_record::{Event, JobId, Record};
 use talea_time::{Duration, Work};
 
-/// Who ran when and what completed, from the records of a system with one processor.
-fn told(records: &[Record]) -> (Vec<Segment>, Vec<Completion>) {
-    let (mut segments, mut completions): (Vec<Segment>, _) = (Vec::new(), Vec::new());
-    let mut running = None;
-    for record in records {
+/// What records tell: who ran when, what was released and what completed. Of one instant in the order of operations and instances.
+#[derive(Debug, Default)]
+struct Told {
+    segments: Vec<Segment>,
+    releases: Vec<Happening>,
+    completions: Vec<Happening>,
+    /// By processor: who has it, and since when.
+    running: BTreeMap<u16, (i64, JobId)>,
+}
+
+impl Told {
+    fn by(records: &[Record]) -> Self {
+        let mut told = Told::default();
+        for record in records {
+            told.take(record);
+        }
+        told.in_order()
+    }
+
+    fn by_naive(naive: Naive<'_>) -> Self {
+        let Naive { segments, releases, completions, .. } = naive;
+        Told { segments, releases, completions, ..Told::default() }.in_order()
+    }
+
+    fn in_order(mut self) -> Self {
+        self.segments.sort_unstable_by_key(|(start, _, operation, instance)| (*start, *operation, *instance));
+        self.releases.sort_unstable();
+        self.completions.sort_unstable();
+        self
+    }
+
+    fn take(&mut self, record: &Record) {
         let (now, job) = (record.time.as_nanos(), record.job());
+        let happening = (now, job.operation.index(), job.instance);
         match record.event {
-            Event::START | Event::RESUME => running = Some((now, job)),
-            Event::COMPLETE | Event::PREEMPT | Event::ABORT | Event::RUN_END => {
-                let aborted_waiting = record.event == Event::ABORT && record.arg == 0;
-                if let Some((start, who)) = running.filter(|_| !aborted_waiting) {
-                    running = None;
-                    let (operation, instance) = (who.operation.index(), who.instance);
-                    match segments.last_mut() {
-                        Some(last) if *last == (last.0, start, operation, instance) => last.1 = now,
-                        _ if start < now => segments.push((start, now, operation, instance)),
-                        _ => {}
-                    }
-                }
+            Event::RELEASE => self.releases.push(happening),
+            Event::START | Event::RESUME => {
+                let before = self.running.insert(record.cpu, (now, job));
+                assert_eq!(before, None, "{record:?}: a processor runs one job at a time");
+            }
+            Event::COMPLETE | Event::PREEMPT => {
+                assert_eq!(self.stop(record.cpu, now), Some(job), "{record:?}: it has the processor");
                 if record.event == Event::COMPLETE {
-                    completions.push((job.operation.index(), job.instance, now));
+                    self.completions.push(happening);
                 }
+            }
+            Event::ABORT if record.arg != 0 => {
+                assert_eq!(self.stop(record.cpu, now), Some(job), "{record:?}: it has the processor");
+            }
+            Event::RUN_END => {
+                let busy: Vec<u16> = self.running.keys().copied().collect();
+                busy.into_iter().for_each(|cpu| _ = self.stop(cpu, now));
             }
             _ => {}
         }
     }
-    (segments, completions)
+
+    /// Whoever has the processor has it no longer.
+    fn stop(&mut self, cpu: u16, now: i64) -> Option<JobId> {
+        let (start, job) = self.running.remove(&cpu)?;
+        if start < now {
+            self.segments.push((start, now, job.operation.index(), job.instance));
+        }
+        Some(job)
+    }
+}
+
+/// # Panics
+/// At the first that is not the same in both.
+fn assert_same<T: PartialEq + Debug>(what: &str, simulated: &[T], naive: &[T], system: &System) {
+    let differs =
+        (0..simulated.len().max(naive.len())).find(|index| simulated.get(*index) != naive.get(*index));
+    if let Some(index) = differs {
+        let (simulated, naive) = (simulated.get(index), naive.get(index));
+        panic!("{what} {index}: simulated {simulated:?}, naive {naive:?} in {system:#?}");
+    }
 }
 
 fn assert_agreement(system: &System, until: i64) {
-    let naive = Naive::run(system, until);
-    let (segments, completions) = told(&records(system, &[], until));
-    let differs = (0..segments.len().max(naive.segments.len()))
-        .find(|index| segments.get(*index) != naive.segments.get(*index));
-    if let Some(index) = differs {
-        panic!(
-            "segment {index}: simulated {:?}, naive {:?} in {system:#?}",
-            segments.get(index),
-            naive.segments.get(index)
-        );
-    }
-    assert_eq!(completions, naive.completions);
+    let (naive, simulated) =
+        (Told::by_naive(Naive::run(system, until)), Told::by(&records(system, &[], until)));
+    assert_same("release", &simulated.releases, &naive.releases, system);
+    assert_same("segment", &simulated.segments, &naive.segments, system);
+    assert_same("completion", &simulated.completions, &naive.completions, system);
 }
 
 fn has_no_draws(system: &System) -> bool {
@@ -98,6 +143,26 @@ proptest! {
             let system = under(&description, policy);
             assert!(has_no_draws(&system));
             assert_agreement(&system, 120);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// As many lanes execute as there are processors, the highest that have work, whatever keeps successors back: a protocol of each task, or one
+    /// of all.
+    #[test]
+    fn random_systems_run_alike_on_several_processors(
+        system in systems(Scope::SEVERAL_PROCESSORS), sync in prop::option::of(select(Synchronisation::ALL)),
+    ) {
+        let mut description = without_draws(&system);
+        for task in &mut description.tasks {
+            task.sync = sync.unwrap_or(task.sync);
+        }
+        let Description { lane_dispatch, laxity, late, .. } = description;
+        for strategy in Strategy::ALL {
+            assert_agreement(&under(&description, (*strategy, lane_dispatch, laxity, late)), 120);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A naive simulator of one processor, and the simulator's agreement with it.
+//! A naive simulator of one node, and the simulator's agreement with it.
 
 mod agreement;
 mod naive;

@@ -1,15 +1,19 @@
-//! One processor without costs, one nanosecond at a time (`docs/policies.md`, greedy release).
+//! One node without costs, one nanosecond at a time (`docs/policies.md`).
 //!
-//! A flat list of jobs, scanned at every scheduling point; it knows nothing of hierarchies, heaps or keys
-//! kept over time. Execution times must be at least 1 ns and come from constants or lists.
+//! A flat list of jobs, scanned at every scheduling point: of each lane the best one, and of the lanes the highest, as many as there are
+//! processors. It knows nothing of hierarchies, heaps or keys kept over time, nor of timers: what is signalled is looked at every nanosecond.
+//! Execution times must be at least 1 ns and come from constants or lists.
 
 use std::cmp::{Ordering, Reverse};
-use talea_model::{Execution, LaneDispatch, Late, Laxity, Operation, Overrun, Strategy, System};
+use std::collections::VecDeque;
+use talea_model::{
+    Execution, LaneDispatch, Late, Laxity, Operation, Overrun, Strategy, Synchronisation, System, Task,
+};
 
 /// Start, end, operation, instance of a stretch of execution.
 pub type Segment = (i64, i64, usize, u64);
-/// Operation, instance, completion.
-pub type Completion = (usize, u64, i64);
+/// When, operation, instance of a release or a completion.
+pub type Happening = (i64, usize, u64);
 
 #[derive(Clone, Debug)]
 struct Job {
@@ -29,40 +33,68 @@ enum Order {
     Laxity,
 }
 
-/// The run of a system on its only processor.
+/// A signalled instance that is not released yet.
+#[derive(Clone, Copy, Debug)]
+struct Signalled {
+    instance: u64,
+    at: i64,
+    deadline: i64,
+    /// The earliest instant that response bounds allow.
+    planned: i64,
+}
+
+/// The guard of an operation (Sun and Liu 1996); all have one, and what is released greedily does not ask it.
+#[derive(Clone, Debug)]
+struct Guard {
+    /// From when on it lets an instance through: always, by rule 1.
+    opens: i64,
+    last: Option<i64>,
+    waiting: VecDeque<Signalled>,
+}
+
+/// The run of a system on its only node.
 pub struct Naive<'a> {
     system: &'a System,
     /// Unfinished jobs in no order.
     jobs: Vec<Job>,
-    running: Option<(usize, u64)>,
+    /// One of a lane, of no more lanes than there are processors.
+    running: Vec<(usize, u64)>,
     /// Unfinished jobs that were the last to run in their lane.
     last_ran: Vec<(usize, u64)>,
-    completed: Vec<(usize, u64)>,
+    /// By operation.
+    guards: Vec<Guard>,
+    /// In no order, of one instant.
     pub segments: Vec<Segment>,
-    pub completions: Vec<Completion>,
+    pub releases: Vec<Happening>,
+    pub completions: Vec<Happening>,
 }
 
 impl<'a> Naive<'a> {
     /// Runs `system` for `until` nanoseconds.
     pub fn run(system: &'a System, until: i64) -> Self {
+        let guard = Guard { opens: i64::MIN, last: None, waiting: VecDeque::new() };
         let mut naive = Naive {
             system,
             jobs: Vec::new(),
-            running: None,
+            running: Vec::new(),
             last_ran: Vec::new(),
-            completed: Vec::new(),
+            guards: vec![guard; system.operations().len()],
             segments: Vec::new(),
+            releases: Vec::new(),
             completions: Vec::new(),
         };
         for now in 0..until {
             let completes = naive.complete(now);
             let arrives = naive.arrive(now);
-            if completes || arrives {
+            let opens = naive.open(now);
+            if completes || arrives || opens {
                 naive.running = naive.choose(now);
             }
             naive.tick(now);
         }
         naive.complete(until);
+        // What completes at the end still does, and nothing is released any more.
+        naive.releases.retain(|(at, ..)| *at < until);
         naive
     }
 
@@ -133,50 +165,153 @@ impl<'a> Naive<'a> {
             .then(a.instance.cmp(&b.instance))
     }
 
-    fn choose(&self, now: i64) -> Option<(usize, u64)> {
-        let best = self.jobs.iter().min_by(|a, b| self.compare(a, b, now))?;
-        Some((best.operation, best.instance))
+    /// The best job of each lane, of the highest lanes that have any.
+    fn choose(&self, now: i64) -> Vec<(usize, u64)> {
+        let mut rest: Vec<&Job> = self.jobs.iter().collect();
+        let mut chosen = Vec::new();
+        while let Some(best) = rest.iter().copied().min_by(|a, b| self.compare(a, b, now))
+            && chosen.len() < self.system.nodes[0].cpus.len()
+        {
+            chosen.push((best.operation, best.instance));
+            rest.retain(|job| self.level(job.operation) != self.level(best.operation));
+        }
+        chosen
     }
 
     fn tick(&mut self, now: i64) {
-        let Some((operation, instance)) = self.running else {
-            return;
-        };
-        let level = self.level(operation);
-        let lane_of = |naive: &Self, (other, _): (usize, u64)| naive.level(other);
-        let kept: Vec<_> =
-            self.last_ran.iter().copied().filter(|last| lane_of(self, *last) != level).collect();
-        self.last_ran = kept;
-        self.last_ran.push((operation, instance));
-        let is_it = |job: &&mut Job| (job.operation, job.instance) == (operation, instance);
-        self.jobs.iter_mut().find(is_it).expect("who runs is unfinished").executed += 1;
-        match self.segments.last_mut() {
-            Some(last) if last.1 == now && (last.2, last.3) == (operation, instance) => last.1 = now + 1,
-            _ => self.segments.push((now, now + 1, operation, instance)),
+        for (operation, instance) in self.running.clone() {
+            let level = self.level(operation);
+            let kept = self.last_ran.iter().copied().filter(|(other, _)| self.level(*other) != level);
+            self.last_ran = kept.chain([(operation, instance)]).collect();
+            let is_it = |job: &&mut Job| (job.operation, job.instance) == (operation, instance);
+            self.jobs.iter_mut().find(is_it).expect("who runs is unfinished").executed += 1;
+            let goes_on = |segment: &&mut Segment| {
+                let (_, end, of, number) = **segment;
+                (end, of, number) == (now, operation, instance)
+            };
+            match self.segments.iter_mut().rev().find(goes_on) {
+                Some(segment) => segment.1 = now + 1,
+                None => self.segments.push((now, now + 1, operation, instance)),
+            }
         }
     }
 
     fn forget(&mut self, gone: (usize, u64)) {
         self.jobs.retain(|job| (job.operation, job.instance) != gone);
         self.last_ran.retain(|last| *last != gone);
-        self.running = self.running.filter(|running| *running != gone);
+        self.running.retain(|running| *running != gone);
     }
 
     fn complete(&mut self, now: i64) -> bool {
-        let Some(done) = self.jobs.iter().find(|job| job.executed == job.exec).cloned() else {
-            return false;
-        };
-        let (operation, instance) = (done.operation, done.instance);
-        self.forget((operation, instance));
-        self.completed.push((operation, instance));
-        self.completions.push((operation, instance, now));
-        for successor in &self.operation(operation).successors {
-            let predecessors = &self.operation(successor.index()).predecessors;
-            if predecessors.iter().all(|before| self.completed.contains(&(before.index(), instance))) {
-                self.release(successor.index(), instance, now, done.deadline);
+        let done: Vec<Job> = self.jobs.iter().filter(|job| job.executed == job.exec).cloned().collect();
+        for job in &done {
+            self.forget((job.operation, job.instance));
+            self.completions.push((now, job.operation, job.instance));
+            for successor in &self.operation(job.operation).successors {
+                self.signal(job, successor.index(), now);
             }
         }
-        true
+        !done.is_empty()
+    }
+
+    /// When a job of an operation was released or completed.
+    fn time(happenings: &[Happening], operation: usize, instance: u64) -> Option<i64> {
+        let of = |(_, other, number): &&Happening| (*other, *number) == (operation, instance);
+        happenings.iter().find(of).map(|(time, ..)| *time)
+    }
+
+    fn task(&self, operation: usize) -> &'a Task {
+        &self.system.tasks[self.operation(operation).task]
+    }
+
+    /// A predecessor is done: if it is the last that is needed, the successor is signalled.
+    fn signal(&mut self, done: &Job, successor: usize, now: i64) {
+        let (instance, deadline) = (done.instance, done.deadline);
+        let predecessors = &self.operation(successor).predecessors;
+        let are_done: Vec<usize> = predecessors
+            .iter()
+            .map(|before| before.index())
+            .filter(|before| Self::time(&self.completions, *before, instance).is_some())
+            .collect();
+        let join = self.system.subtask(self.operation(successor).id).join;
+        if are_done.len() != join.needed(predecessors.len()) {
+            return;
+        }
+        let task = self.task(successor);
+        let planned = match task.sync {
+            Synchronisation::Greedy => return self.release(successor, instance, now, deadline),
+            Synchronisation::PhaseModification => {
+                let arrival = deadline - task.deadline.as_nanos();
+                arrival + self.offset(successor)
+            }
+            Synchronisation::ModifiedPhaseModification => {
+                let released = |before| Self::time(&self.releases, before, instance).expect("it is done");
+                let timers = are_done.iter().map(|before| released(*before) + self.bound(*before));
+                timers.max().expect("a predecessor is done")
+            }
+            _ => i64::MIN,
+        };
+        self.guards[successor].waiting.push_back(Signalled { instance, at: now, deadline, planned });
+    }
+
+    fn bound(&self, operation: usize) -> i64 {
+        let subtask = self.system.subtask(self.operation(operation).id);
+        subtask.bound.expect("where bounds are needed they are given").as_nanos()
+    }
+
+    /// When as many predecessors as are needed are done after the arrival, if they keep their bounds.
+    fn offset(&self, operation: usize) -> i64 {
+        let predecessors = &self.operation(operation).predecessors;
+        let done = |before: usize| self.offset(before) + self.bound(before);
+        let mut done: Vec<i64> = predecessors.iter().map(|before| done(before.index())).collect();
+        done.sort_unstable();
+        let needed = self.system.subtask(self.operation(operation).id).join.needed(done.len());
+        if done.is_empty() { 0 } else { done[needed - 1] }
+    }
+
+    /// Releases what guards let through at `now`. Returns whether that is anything.
+    fn open(&mut self, now: i64) -> bool {
+        // Work on any of the processors makes an instant no idle point of the node.
+        if self.jobs.iter().all(|job| job.release == now) {
+            self.rest(now);
+        }
+        let mut anything = false;
+        for operation in 0..self.guards.len() {
+            let sync = self.task(operation).sync;
+            let guard = &mut self.guards[operation];
+            let Some(first) = guard.waiting.front().copied() else { continue };
+            let opens = if sync.needs_bounds() { first.planned } else { guard.opens };
+            if opens > now || guard.last == Some(now) {
+                continue;
+            }
+            guard.waiting.pop_front();
+            guard.last = Some(now);
+            // Rule 2.
+            guard.opens = now + self.system.tasks[self.system.operations()[operation].task].period.as_nanos();
+            self.release(operation, first.instance, now, first.deadline);
+            anything = true;
+        }
+        anything
+    }
+
+    /// Rule 3: `now` is an idle point, and not the one at which a guard let somebody through.
+    fn rest(&mut self, now: i64) {
+        let mut closed: Vec<(i64, usize)> = Vec::new();
+        for operation in 0..self.guards.len() {
+            let sync = self.task(operation).sync;
+            let guard = &mut self.guards[operation];
+            match (sync, guard.waiting.front()) {
+                _ if guard.last == Some(now) => {}
+                (Synchronisation::ReleaseGuardIdle, _) => guard.opens = guard.opens.min(now),
+                (Synchronisation::ReleaseGuardIdleOne, Some(first)) if guard.opens > now => {
+                    closed.push((first.at, operation));
+                }
+                _ => {}
+            }
+        }
+        if let Some((_, first)) = closed.into_iter().min() {
+            self.guards[first].opens = now;
+        }
     }
 
     fn arrive(&mut self, now: i64) -> bool {
@@ -226,6 +361,7 @@ impl<'a> Naive<'a> {
             Execution::Uniform(..) => panic!("the reference draws no numbers"),
         };
         let wcet = subtask.wcet.as_nanos();
+        self.releases.push((release, operation, instance));
         self.jobs.push(Job { operation, instance, release, deadline, wcet, exec, executed: 0 });
     }
 }

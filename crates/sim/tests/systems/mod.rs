@@ -22,7 +22,11 @@ fn work(ns: i64) -> Work {
 pub struct Scope {
     pub nodes: usize,
     pub processors: usize,
+    /// Greatest numbers of tasks, and of subtasks of each.
+    pub tasks: usize,
     pub subtasks: usize,
+    /// Greatest period: the longer, the more idle points.
+    pub period: i64,
     pub jitter: bool,
     /// Greatest overhead of each kind and greatest message delay.
     pub costs: i64,
@@ -33,21 +37,28 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// One processor, no costs: what the reference knows.
+    /// One processor, no costs, greedy releases.
     pub const ONE_PROCESSOR: Scope = Scope {
         nodes: 1,
         processors: 1,
+        tasks: 4,
         subtasks: 3,
+        period: 13,
         jitter: false,
         costs: 0,
         least_exec: 1,
         protocols: false,
     };
+    /// One node of up to three processors, no costs: what the reference knows.
+    pub const SEVERAL_PROCESSORS: Scope =
+        Scope { processors: 3, tasks: 6, subtasks: 4, period: 40, protocols: true, ..Scope::ONE_PROCESSOR };
     /// Everything but costs, with jobs that take no time at all.
     pub const FREE: Scope = Scope {
         nodes: 3,
         processors: 2,
+        tasks: 4,
         subtasks: 4,
+        period: 13,
         jitter: true,
         costs: 0,
         least_exec: 0,
@@ -102,7 +113,7 @@ fn subtask(scope: Scope, position: usize) -> impl Strategy<Value = Subtask> {
 fn task(scope: Scope, index: usize) -> impl Strategy<Value = Task> {
     let subtasks = (1..=scope.subtasks)
         .prop_flat_map(move |count| (0..count).map(|position| subtask(scope, position)).collect::<Vec<_>>());
-    let times = (2..14i64, 1..25i64, 0..6i64, 0..4i64);
+    let times = (2..=scope.period, 1..25i64, 0..6i64, 0..4i64);
     let rules = (select(Overrun::ALL), select(Synchronisation::ALL));
     (times, 0..5u8, -1..2i32, rules, subtasks).prop_map(
         move |((period, deadline, phase, jitter), level, importance, (overrun, sync), subtasks)| {
@@ -176,7 +187,7 @@ pub fn systems(scope: Scope) -> impl Strategy<Value = System> {
     let costs = (cost.clone(), cost.clone(), cost.clone(), cost);
     let processors = proptest::collection::vec(1..=scope.processors, scope.nodes);
     let tasks =
-        (1..5usize).prop_flat_map(move |count| (0..count).map(|i| task(scope, i)).collect::<Vec<_>>());
+        (1..=scope.tasks).prop_flat_map(move |count| (0..count).map(|i| task(scope, i)).collect::<Vec<_>>());
     let links = links(scope);
     (rules, any::<u64>(), costs, processors, (links, tasks)).prop_map(
         |(rules, seed, costs, processors, (links, tasks))| {

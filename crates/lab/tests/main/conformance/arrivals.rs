@@ -2,8 +2,8 @@
 
 use super::case::jobs;
 use super::{
-    Case, DISPATCHES, Mark, Simulated, Situation, Threads, conforms, conforms_below_schedulers, ms, system,
-    task,
+    Case, DISPATCHES, Mark, Simulated, Situation, Threads, conforms, conforms_below_schedulers,
+    conforms_on_two_processors, ms, system, task,
 };
 use talea_model::{Criticality, LaneDispatch, Strategy, TaskBuilder};
 use talea_record::Event;
@@ -43,7 +43,7 @@ fn within_a_lane_dispatch_and_discipline_decide() {
     }
 }
 
-/// A higher lane always preempts a lower one. Where levels are ignored, nothing follows.
+/// A higher lane always preempts a lower one, unless it has another processor. Where levels are ignored, nothing follows.
 #[test]
 fn a_higher_lane_gets_through_whatever_the_dispatch() {
     for dispatch in DISPATCHES {
@@ -59,5 +59,7 @@ fn a_higher_lane_gets_through_whatever_the_dispatch() {
         case.orders.retain(|(event, _)| *event == Event::START || *event == Event::COMPLETE);
         case.check(&Threads(RtMode::Warn));
         conforms_below_schedulers(&case);
+        case.never = vec![Mark::Preempted("long#0".into())];
+        conforms_on_two_processors(&case);
     }
 }

@@ -4,6 +4,7 @@ use super::{Clock, Levels, Mark, Observation};
 use std::collections::BTreeMap;
 use talea_model::System;
 use talea_record::{Event, Record};
+use talea_time::Duration;
 
 /// Which jobs have an order among each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +25,15 @@ pub enum Situation {
     Before(Mark, Mark),
     /// None of these completed.
     NoneCompleted(Vec<String>),
+    /// The second job completed less than so long after the nominal release of the first.
+    CompletedWithin(Duration, [String; 2]),
+}
+
+/// The second job is released so long after the first, by their nominal releases.
+#[derive(Clone, Debug)]
+pub enum Spacing {
+    AtLeast(Duration, [String; 2]),
+    LessThan(Duration, [String; 2]),
 }
 
 /// A small system and what its records must show on every clock.
@@ -36,6 +46,12 @@ pub struct Case {
     pub orders: Vec<(Event, Vec<String>)>,
     /// What must be before what.
     pub precedences: Vec<(Mark, Mark)>,
+    /// The same between lanes: where priorities are enforced.
+    pub between_lanes: Vec<(Mark, Mark)>,
+    /// What must not be.
+    pub never: Vec<Mark>,
+    /// How far apart the nominal releases of two jobs must be.
+    pub spacings: Vec<Spacing>,
     /// The run ends when these are over.
     pub until: Vec<String>,
 }
@@ -61,6 +77,9 @@ impl Case {
             until: order.clone(),
             orders: vec![(Event::START, order.clone()), (Event::COMPLETE, order)],
             precedences: Vec::new(),
+            between_lanes: Vec::new(),
+            never: Vec::new(),
+            spacings: Vec::new(),
         }
     }
 
@@ -98,7 +117,11 @@ impl Case {
                 event.name().unwrap_or("?"),
             );
         }
-        for (before, after) in &self.precedences {
+        let between_lanes = match observation.levels {
+            Levels::Enforced => &self.between_lanes[..],
+            Levels::Ignored => &[],
+        };
+        for (before, after) in self.precedences.iter().chain(between_lanes) {
             let [earlier, later] = [before, after].map(|mark| observation.when(mark));
             assert!(
                 earlier.is_some() && later.is_some() && earlier <= later,
@@ -106,6 +129,12 @@ impl Case {
                 self.title,
                 clock.name(),
             );
+        }
+        for mark in &self.never {
+            assert_eq!(observation.when(mark), None, "{}: {}: {mark:?} was", self.title, clock.name());
+        }
+        for spacing in &self.spacings {
+            assert!(spacing.holds(observation), "{}: {}: not {spacing:?}", self.title, clock.name());
         }
     }
 
@@ -133,6 +162,18 @@ impl Case {
     }
 }
 
+impl Spacing {
+    fn holds(&self, observation: &Observation) -> bool {
+        let (Spacing::AtLeast(_, jobs) | Spacing::LessThan(_, jobs)) = self;
+        let released = jobs.each_ref().map(|job| observation.nominal_release(job));
+        let [Some(first), Some(second)] = released else { return false };
+        match self {
+            Spacing::AtLeast(least, _) => second - first >= *least,
+            Spacing::LessThan(bound, _) => second - first < *bound,
+        }
+    }
+}
+
 impl Situation {
     fn holds(&self, observation: &Observation) -> bool {
         match self {
@@ -140,6 +181,11 @@ impl Situation {
             Situation::Before(before, after) => {
                 let [earlier, later] = [before, after].map(|mark| observation.when(mark));
                 earlier.is_some() && later.is_none_or(|later| earlier <= Some(later))
+            }
+            Situation::CompletedWithin(bound, [first, second]) => {
+                let released = observation.nominal_release(first);
+                let completed = observation.when(&Mark::Completed(second.clone()));
+                released.zip(completed).is_some_and(|(from, to)| to - from < *bound)
             }
             Situation::NoneCompleted(jobs) => {
                 jobs.iter().all(|job| observation.first(Event::COMPLETE, job).is_none())

@@ -1,7 +1,10 @@
 //! What a guard keeps back lets others go first, and what it lets through goes before them again.
 
 use super::clock::{Simulated, Threads};
-use super::{Case, DISPATCHES, Mark, Situation, conforms, ms, system, task};
+use super::{
+    Case, DISPATCHES, Mark, OnTwo, Situation, below, check_if_possible, conforms, ms, processors, system,
+    task,
+};
 use talea_model::{Execution, LaneDispatch, Strategy, SubtaskBuilder, Synchronisation, System, TaskBuilder};
 use talea_runtime::RtMode;
 use talea_time::Work;
@@ -73,17 +76,17 @@ fn a_closed_guard_keeps_back_what_is_urgent_until_it_opens() {
             let [here, signalled] = [Mark::Released("other#0".into()), Mark::Completed("chain.a#1".into())];
             let case = case.given(Situation::Before(here, signalled));
             case.check(&Simulated);
+            case.check(&OnTwo(Simulated));
             check_with_priorities(&case);
+            if dispatch == LaneDispatch::NonPreemptive {
+                let obstacle = processors::obstacle().or_else(|| below::obstacle(&case.system));
+                check_if_possible(&case, &OnTwo(Threads(RtMode::Strict)), obstacle);
+            }
         }
     }
 }
 
 /// On threads whose release thread goes before all lanes: without that, nobody knows which of the two is first.
 fn check_with_priorities(case: &Case) {
-    match super::below::obstacle(&case.system) {
-        None => case.check(&Threads(RtMode::Strict)),
-        Some(obstacle) => {
-            talea_measure::skip(format!("{}: a closed guard on threads: {obstacle}", case.title))
-        }
-    }
+    check_if_possible(case, &Threads(RtMode::Strict), below::obstacle(&case.system));
 }

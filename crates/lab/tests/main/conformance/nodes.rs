@@ -40,7 +40,7 @@ fn every_node_keeps_its_own_order() {
 #[test]
 fn a_graph_over_two_nodes_keeps_its_precedences() {
     for strategy in Strategy::ALL {
-        rally(*strategy, Synchronisation::Greedy);
+        conforms(&rally_of_nodes(*strategy, Synchronisation::Greedy));
     }
 }
 
@@ -48,31 +48,51 @@ fn a_graph_over_two_nodes_keeps_its_precedences() {
 #[test]
 fn every_protocol_keeps_precedences_and_instances_in_order() {
     for sync in Synchronisation::ALL {
-        rally(Strategy::Edf, *sync);
-        rally(Strategy::Rms, *sync);
+        conforms(&rally_of_nodes(Strategy::Edf, *sync));
+        conforms(&rally_of_nodes(Strategy::Rms, *sync));
     }
 }
 
-fn rally(strategy: Strategy, sync: Synchronisation) {
-    let step = |name: &str, node: &str| {
-        let step = SubtaskBuilder::new(name).wcet(Work::from_millis(1)).on(node);
+fn rally_of_nodes(strategy: Strategy, sync: Synchronisation) -> Case {
+    let rally = rally(sync, |name, place| SubtaskBuilder::new(name).on(place), ["one", "two", "two", "one"]);
+    let system = two_nodes(strategy, LaneDispatch::NonPreemptive).task(rally).build().expect("a system");
+    keeps_precedences(format!("{strategy}, {sync}, a graph over two nodes"), system)
+}
+
+/// ```text
+///           +--> left  --+
+///  serve ---+            +--> catch
+///           +--> right --+
+/// ```
+/// Each step is in its place, which is a node, or a lane of one.
+pub fn rally(
+    sync: Synchronisation,
+    step_at: impl Fn(&str, &str) -> SubtaskBuilder,
+    places: [&str; 4],
+) -> TaskBuilder {
+    let [serve, left, right, catch] = places;
+    let step = |name: &str, place: &str| {
+        let step = step_at(name, place).wcet(Work::from_millis(1));
         if sync.needs_bounds() { step.bound(ms(3)) } else { step }
     };
-    let rally = TaskBuilder::new("r", ms(15))
+    TaskBuilder::new("r", ms(15))
         .deadline(ms(9_000))
         .sync(sync)
-        .subtask(step("serve", "one"))
-        .subtask(step("left", "two").after(["serve"]))
-        .subtask(step("right", "two").after(["serve"]))
-        .subtask(step("catch", "one").after(["left", "right"]));
-    let system = two_nodes(strategy, LaneDispatch::NonPreemptive).task(rally).build().expect("a system");
+        .subtask(step("serve", serve))
+        .subtask(step("left", left).after(["serve"]))
+        .subtask(step("right", right).after(["serve"]))
+        .subtask(step("catch", catch).after(["left", "right"]))
+}
+
+/// A system with a [rally], of which some instances run.
+pub fn keeps_precedences(title: String, system: System) -> Case {
     let each = |step: &str| -> Vec<String> { (0..4).map(|k| format!("r.{step}#{k}")).collect() };
     let all: Vec<String> = ["serve", "left", "right", "catch"].iter().flat_map(|step| each(step)).collect();
     let mut case = Case {
         scope: Scope::Operation,
         orders: [Event::RELEASE, Event::START, Event::COMPLETE].map(|event| (event, all.clone())).into(),
         until: all,
-        ..Case::in_order(format!("{strategy}, {sync}, a graph over two nodes"), system, "")
+        ..Case::in_order(title, system, "")
     };
     for k in 0..4 {
         for (from, to) in [("serve", "left"), ("serve", "right"), ("left", "catch"), ("right", "catch")] {
@@ -80,5 +100,5 @@ fn rally(strategy: Strategy, sync: Synchronisation) {
             case.precedences.push((Mark::Completed(job(from)), Mark::Released(job(to))));
         }
     }
-    conforms(&case);
+    case
 }

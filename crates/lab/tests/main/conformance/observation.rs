@@ -21,6 +21,7 @@ pub enum Mark {
     Started(String),
     Completed(String),
     Aborted(String),
+    Preempted(String),
     /// Half of the time between its release and its deadline is over.
     HalfDue(String),
 }
@@ -52,10 +53,21 @@ impl Observation {
             Mark::Started(job) => time(Event::START, job),
             Mark::Completed(job) => time(Event::COMPLETE, job),
             Mark::Aborted(job) => time(Event::ABORT, job),
-            Mark::HalfDue(job) => self.first(Event::RELEASE, job).map(|record| {
-                let [release, deadline] = record.words.map(|word| Instant::from_nanos(word as i64));
+            Mark::Preempted(job) => time(Event::PREEMPT, job),
+            Mark::HalfDue(job) => self.dates(job).map(|[release, deadline]| {
                 Instant::from_nanos(release.as_nanos() + (deadline - release).as_nanos() / 2)
             }),
         }
+    }
+
+    /// When `job` was released nominally, which of what a guard held is when the guard opened; `None` if it was not.
+    pub fn nominal_release(&self, job: &str) -> Option<Instant> {
+        self.dates(job).map(|[release, _]| release)
+    }
+
+    /// Nominal release and deadline.
+    fn dates(&self, job: &str) -> Option<[Instant; 2]> {
+        let record = self.first(Event::RELEASE, job)?;
+        Some(record.words.map(|word| Instant::from_nanos(word as i64)))
     }
 }

@@ -157,6 +157,24 @@ fn phases_and_timers_follow_their_bounds_and_count_overruns() {
     }
 }
 
+/// A thread that keeps guards may see a signal before it is told of an idle point that was earlier.
+#[test]
+fn nobody_passes_by_an_idle_point_that_was_before_the_signal() {
+    let mut guards = guards(&[Synchronisation::ReleaseGuardIdleOne; 2]);
+    for place in 0..2 {
+        assert_eq!(guards.signal(place, signal(0, 10)), Taken::Until(at(10)));
+    }
+    assert_eq!(popped(&mut guards, 10), [(0, 10); 2]);
+    assert_eq!(guards.signal(0, signal(1, 45)), Taken::Until(at(110)));
+    guards.idle_point(at(41));
+    assert_eq!(popped(&mut guards, 50), [], "the node was idle before the signal, and may be no longer");
+    guards.idle_points(at(41), at(44));
+    assert_eq!(popped(&mut guards, 50), []);
+    assert_eq!(guards.signal(1, signal(1, 48)), Taken::Until(at(110)));
+    guards.idle_points(at(41), at(50));
+    assert_eq!(popped(&mut guards, 50), [(1, 45)], "it still was when the first was signalled");
+}
+
 #[test]
 fn two_are_never_released_at_one_instant() {
     let mut guards = guards(&[Synchronisation::PhaseModification]);
