@@ -295,12 +295,13 @@ impl Node {
         self.begun = Some(Vec::new());
     }
 
-    /// A job that has begun and was not told of yet, and its lane as records number it.
-    pub fn next_begun(&mut self) -> Option<(Slot, u16)> {
-        let begun = self.begun.as_mut().filter(|begun| !begun.is_empty())?;
-        let vp = begun.remove(0);
-        let slot = self.slots[vp.index()].expect("a job that begins is unfinished");
-        Some((slot, self.source(&slot)))
+    /// Tells of each job that has begun and was not told of yet, and its lane as records number it.
+    #[inline]
+    pub fn tell_begun(&mut self, mut tell: impl FnMut(&Slot, u16)) {
+        for vp in self.begun.iter_mut().flat_map(|begun| begun.drain(..)) {
+            let slot = self.slots[vp.index()].as_ref().expect("a job that begins is unfinished");
+            tell(slot, self.lanes[slot.lane as usize].source);
+        }
     }
 
     /// Whether `now` is an instant at which nothing that was released earlier is unfinished; never if nobody asked for that.
