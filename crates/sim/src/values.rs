@@ -28,7 +28,8 @@ use talea_time::{Duration, Instant, Work};
 /// A job of an operation with code or ports that has begun.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
-    job: JobId,
+    /// The number of its instance.
+    instance: u64,
     started: Instant,
     /// Whether it has taken its values.
     has_taken: bool,
@@ -101,6 +102,8 @@ struct OperationState {
     is_recorded: bool,
     /// Whether what a job is told is recorded, too, so that it can be replayed.
     keeps_answers: bool,
+    /// Whether values of any of its outputs are recorded.
+    keeps_outputs: bool,
     /// Whether what its jobs push is recorded.
     keeps_pushes: bool,
     /// Where what its jobs take comes, events or bytes from outside, if that is kept.
@@ -247,6 +250,7 @@ impl Values {
             for (port, output) in state.operation.outputs().zip(&mut state.outputs) {
                 output.is_kept = wanted.outputs[output.id as usize] && port.has_bytes();
                 kept.outputs[output.id as usize] = output.is_kept;
+                state.keeps_outputs |= output.is_kept;
             }
             if wanted.events.get(index) == Some(&true) {
                 state.kept_taken = state.operation.keep_events();
@@ -272,7 +276,8 @@ impl Values {
     pub fn begin(&mut self, job: JobId, deadline: Instant, lane: u16, now: Instant, sink: &mut dyn Sink) {
         let Some(state) = &mut self.operations[job.operation.index()] else { return };
         let has_taken = state.begun.is_empty();
-        state.begun.push(Begun { job, started: now, has_taken, has_returned: false, waited_for: None });
+        let instance = job.instance;
+        state.begun.push(Begun { instance, started: now, has_taken, has_returned: false, waited_for: None });
         if has_taken {
             state.take(job, deadline, (lane, now), &mut self.bytes, sink);
             if let Some(begin) = &mut state.beginning {
@@ -289,7 +294,7 @@ impl Values {
     /// The job, which has begun, never completes: what it has taken and written is left.
     pub fn forget(&mut self, job: JobId) {
         let Some(state) = &mut self.operations[job.operation.index()] else { return };
-        if let Some(place) = state.begun.iter().position(|begun| begun.job == job) {
+        if let Some(place) = state.begun.iter().position(|begun| begun.instance == job.instance) {
             let Begun { has_taken, has_returned, .. } = state.begun[place];
             if has_returned {
                 state.operation.discard();
@@ -311,7 +316,7 @@ impl Values {
         if state.may_wait {
             return BeforeEnd::WaitForRoom;
         }
-        let has_to_take = |begun: &Begun| begun.job == job && !begun.has_taken;
+        let has_to_take = |begun: &Begun| !begun.has_taken && begun.instance == job.instance;
         if state.begun.iter().any(has_to_take) { BeforeEnd::Take } else { BeforeEnd::Nothing }
     }
 
@@ -378,7 +383,10 @@ impl Values {
         if state.operation.has_code_or_events() {
             let (told, workplace) = (&self.told, self.workplace.as_ref());
             state.operation.push_events(&Services { now, job: id, told, workplace }, job.number);
-            state.record_notes(self.told.get_mut(), (id, lane), now, sink);
+            let told = self.told.get_mut();
+            if !told.notes.is_empty() {
+                state.record_notes(told, (id, lane), now, sink);
+            }
             if state.keeps_pushes {
                 state.keep_pushes(id, now, sink);
             }
@@ -392,7 +400,9 @@ impl Values {
                 planned.max(now)
             }
         };
-        state.keep(id, &mut self.bytes, now, sink);
+        if state.keeps_outputs {
+            state.keep(id, &mut self.bytes, now, sink);
+        }
         let (is_recorded, outputs, arriving) = (state.is_recorded, &state.outputs, &mut self.arriving);
         let stamp = Stamp { instance: id.instance, visible_at };
         let records = std::cell::RefCell::new(sink);
@@ -484,6 +494,7 @@ impl Values {
             outputs: Vec::new(),
             is_recorded: false,
             keeps_answers: false,
+            keeps_outputs: false,
             keeps_pushes: false,
             kept_taken: None,
             node: node as u16,
@@ -531,8 +542,11 @@ impl OperationState {
         sink: &mut dyn Sink,
     ) -> usize {
         let Completed { id, job, lane } = *completed;
-        let place =
-            self.begun.iter().position(|begun| begun.job == id).expect("a job begins before it completes");
+        let place = self
+            .begun
+            .iter()
+            .position(|begun| begun.instance == id.instance)
+            .expect("a job begins before it completes");
         if self.begun[place].has_returned {
             return place;
         }
@@ -576,7 +590,9 @@ impl OperationState {
             told.defined.extend(defined);
         }
         self.keep_taken(job, bytes, now, sink);
-        self.record_notes(told, (job, lane), now, sink);
+        if !told.notes.is_empty() {
+            self.record_notes(told, (job, lane), now, sink);
+        }
         if !told.kept.is_empty() {
             self.keep_of_program(job, std::mem::take(&mut told.kept), now, sink);
         }
@@ -825,6 +841,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
         planned: (task.communication == Communication::Let).then_some((task.period, task.deadline)),
         is_recorded: false,
         keeps_answers: false,
+        keeps_outputs: false,
         keeps_pushes: false,
         kept_taken: None,
         node: node(id) as u16,
