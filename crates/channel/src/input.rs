@@ -102,8 +102,9 @@ impl<T> InputPort<T> {
     }
 
     fn give_up_all(&mut self) {
-        let slots = &self.slots;
-        self.held.drain(..).for_each(|held| slots.give_up(held.hold));
+        while let Some(held) = self.held.pop() {
+            self.slots.give_up(held.hold);
+        }
     }
 
     fn take_latest(&mut self, as_of: Instant) {

@@ -63,16 +63,21 @@ impl SeenNumbers {
     /// Whether this number has not been seen, and could still come.
     #[inline]
     pub fn is_new(&self, number: u64) -> bool {
-        number >= self.next || self.is_unordered() && self.gap_of(number).is_some()
+        number >= self.next || self.has_gaps() && self.gap_of(number).is_some()
+    }
+
+    #[inline]
+    fn has_gaps(&self) -> bool {
+        self.gaps.as_ref().is_some_and(|gaps| !gaps.0.is_empty())
     }
 
     /// A record of this number came.
     #[inline]
     pub fn note(&mut self, number: u64) {
-        if self.is_unordered() {
-            self.note_unordered(number);
-        } else {
+        if number == self.next || !self.is_unordered() {
             self.next = number + 1;
+        } else {
+            self.note_unordered(number);
         }
     }
 

@@ -295,12 +295,15 @@ impl Node {
         self.begun = Some(Vec::new());
     }
 
-    /// A job that has begun and was not told of yet, and its lane as records number it.
-    pub fn next_begun(&mut self) -> Option<(Slot, u16)> {
-        let begun = self.begun.as_mut().filter(|begun| !begun.is_empty())?;
-        let vp = begun.remove(0);
-        let slot = self.slots[vp.index()].expect("a job that begins is unfinished");
-        Some((slot, self.source(&slot)))
+    /// Tells of each job that has begun and was not told of yet, and its lane as records number it.
+    #[inline]
+    pub fn tell_begun(&mut self, mut tell: impl FnMut(&Slot, u16)) {
+        let Some(begun) = &mut self.begun else { return };
+        for vp in begun.iter() {
+            let slot = self.slots[vp.index()].as_ref().expect("a job that begins is unfinished");
+            tell(slot, self.lanes[slot.lane as usize].source);
+        }
+        begun.clear();
     }
 
     /// Whether `now` is an instant at which nothing that was released earlier is unfinished; never if nobody asked for that.
@@ -394,6 +397,7 @@ impl Node {
         let service = self.services[id.operation.index()].expect("operations are released on their node");
         let lane = &mut self.lanes[service.lane as usize];
         lane.jobs += 1;
+        let source = lane.source;
         let vp = match &mut lane.seats {
             Seats::One { vp, .. } => *vp,
             Seats::Many { scheduler, free } => match free.pop() {
@@ -422,7 +426,7 @@ impl Node {
             waits: false,
             posted_by: JobOrNone(posting.and_then(|posting| posting.by)).bits(),
         };
-        let (lane, own_wcet) = (self.source(&slot), posting.and_then(|posting| posting.wcet));
+        let (lane, own_wcet) = (source, posting.and_then(|posting| posting.wcet));
         if let Some(wcet) = own_wcet {
             let wcet = Duration::from_nanos(wcet.as_nanos());
             sink.record(JobWcet { job: id, lane, wcet }.at(now, Record::NO_CPU));
@@ -590,7 +594,8 @@ impl Node {
         for index in 0..count {
             let switch = self.engine.switches()[index];
             if let Some(vp) = self.processors[switch.processor.index()].running.take() {
-                let successor = switch.to.and_then(|to| self.slots[to.thread().index()]);
+                let successor = switch.to.and_then(|to| self.slots[to.thread().index()].as_ref());
+                let successor = successor.map(|slot| slot.id);
                 self.preempt(switch.processor.index(), vp, successor, now, sink);
             }
         }
@@ -614,12 +619,17 @@ impl Node {
     }
 
     /// Lets whoever runs on the first processor pay for the timers that expired at this instant.
+    #[inline]
     pub fn charge_interrupts(&mut self, now: Instant, sink: &mut dyn Sink) {
         let expiries = std::mem::take(&mut self.interrupts);
+        if expiries > 0 && self.overhead.timer > Work::ZERO {
+            self.charge_expiries(expiries, now, sink);
+        }
+    }
+
+    fn charge_expiries(&mut self, expiries: u32, now: Instant, sink: &mut dyn Sink) {
         let stolen = Work::from_nanos(self.overhead.timer.as_nanos() * i64::from(expiries));
-        if stolen > Work::ZERO
-            && let Some(vp) = self.processors[0].running
-        {
+        if let Some(vp) = self.processors[0].running {
             let slot = self.slots[vp.index()].as_mut().expect("a running job has a slot");
             slot.remaining += stolen;
             self.processors[0].completes_at += stolen.at_full_speed();
@@ -634,15 +644,15 @@ impl Node {
         }
     }
 
-    fn preempt(&mut self, processor: usize, vp: VpId, by: Option<Slot>, now: Instant, sink: &mut dyn Sink) {
+    fn preempt(&mut self, processor: usize, vp: VpId, by: Option<JobId>, now: Instant, sink: &mut dyn Sink) {
         self.stop_paying(processor, vp, now, sink);
         self.tell_work(vp, now);
         let slot = self.slots[vp.index()].as_mut().expect("a job that leaves early is unfinished");
         slot.remaining -= (now - slot.since).as_work();
-        let slot = *slot;
-        self.processors[processor].completes_at = Instant::MAX;
-        let preempt = Preempt { job: slot.id, lane: self.source(&slot), by: by.map(|by| by.id) };
-        sink.record(preempt.at(now, self.processors[processor].cpu));
+        let (job, lane) = (slot.id, self.lanes[slot.lane as usize].source);
+        let processor = &mut self.processors[processor];
+        processor.completes_at = Instant::MAX;
+        sink.record(Preempt { job, lane, by }.at(now, processor.cpu));
     }
 
     fn dispatch(&mut self, processor: usize, vp: VpId, now: Instant, sink: &mut dyn Sink) {
@@ -662,14 +672,14 @@ impl Node {
         if let Some(begun) = self.begun.as_mut().filter(|_| !resumes) {
             begun.push(vp);
         }
-        let (slot, cpu) = (*slot, place.cpu);
+        let (job, place_of_lane, posted_by, cpu) = (slot.id, slot.lane as usize, slot.posted_by, place.cpu);
         self.begin_paying(processor, vp, now);
-        let depth = self.lanes[slot.lane as usize].jobs.min(u32::from(u16::MAX)) as u16;
-        let (job, lane) = (slot.id, self.source(&slot));
+        let LaneState { jobs, source: lane, .. } = self.lanes[place_of_lane];
+        let depth = jobs.min(u32::from(u16::MAX)) as u16;
         let record = if resumes {
             Resume { job, lane }.at(now, cpu)
         } else {
-            let posted_by = JobOrNone::from_bits(slot.posted_by);
+            let posted_by = JobOrNone::from_bits(posted_by);
             Start { job, lane, depth, posted_by }.at(now, cpu)
         };
         sink.record(record);

@@ -486,9 +486,7 @@ impl Simulation {
                 node.settle(now, sink);
             }
             if let Some(values) = &mut self.values {
-                while let Some((slot, lane)) = node.next_begun() {
-                    values.begin(slot.id, slot.deadline, lane, now, sink);
-                }
+                node.tell_begun(|slot, lane| values.begin(slot.id, slot.deadline, lane, now, sink));
             }
             node.charge_interrupts(now, sink);
             let next = match self.guarding.is_needed {
@@ -503,10 +501,10 @@ impl Simulation {
     }
 
     /// Jobs that wait for room no longer want a processor.
-    #[inline]
+    #[inline(always)]
     fn wake_those_with_room(&mut self) {
-        let now = self.now;
-        while let Some((node, vp)) = self.values.as_mut().and_then(|values| values.next_with_room(now)) {
+        let (now, Some(values)) = (self.now, &mut self.values) else { return };
+        while let Some((node, vp)) = values.next_with_room(now) {
             self.nodes[node].wake(vp, now);
             self.agenda.concern(node, now);
         }

@@ -6,8 +6,8 @@
 //! lane, takes what there is when that one is done.
 
 use crate::workplace::{Arriving, Call, PostedJob, Told, VirtualPoster, VirtualWorkplace};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use talea_model::{Communication, InputId, OnValue, OperationId, PublicationId, System, Take, Trigger};
 use talea_operation::{
@@ -28,7 +28,8 @@ use talea_time::{Duration, Instant, Work};
 /// A job of an operation with code or ports that has begun.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
-    job: JobId,
+    /// The number of its instance.
+    instance: u64,
     started: Instant,
     /// Whether it has taken its values.
     has_taken: bool,
@@ -48,13 +49,13 @@ struct Waiting {
 }
 
 /// A task that values release.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct ValueTrigger {
     task: usize,
     every: u64,
     on: OnValue,
     /// Values so far that count.
-    values: u64,
+    values: Cell<u64>,
 }
 
 /// An output with its readers.
@@ -92,7 +93,7 @@ struct OperationState {
     operation: Operation,
     name: Box<str>,
     /// In the order in which they began.
-    begun: VecDeque<Begun>,
+    begun: Vec<Begun>,
     /// Under logical execution time: period and deadline of its task.
     planned: Option<(Duration, Duration)>,
     inputs: Vec<InputState>,
@@ -101,6 +102,8 @@ struct OperationState {
     is_recorded: bool,
     /// Whether what a job is told is recorded, too, so that it can be replayed.
     keeps_answers: bool,
+    /// Whether values of any of its outputs are recorded.
+    keeps_outputs: bool,
     /// Whether what its jobs push is recorded.
     keeps_pushes: bool,
     /// Where what its jobs take comes, events or bytes from outside, if that is kept.
@@ -247,6 +250,7 @@ impl Values {
             for (port, output) in state.operation.outputs().zip(&mut state.outputs) {
                 output.is_kept = wanted.outputs[output.id as usize] && port.has_bytes();
                 kept.outputs[output.id as usize] = output.is_kept;
+                state.keeps_outputs |= output.is_kept;
             }
             if wanted.events.get(index) == Some(&true) {
                 state.kept_taken = state.operation.keep_events();
@@ -271,14 +275,10 @@ impl Values {
     /// A job has begun at `now`.
     pub fn begin(&mut self, job: JobId, deadline: Instant, lane: u16, now: Instant, sink: &mut dyn Sink) {
         let Some(state) = &mut self.operations[job.operation.index()] else { return };
-        state.begun.push_back(Begun {
-            job,
-            started: now,
-            has_taken: false,
-            has_returned: false,
-            waited_for: None,
-        });
-        if state.begun.len() == 1 {
+        let has_taken = state.begun.is_empty();
+        let instance = job.instance;
+        state.begun.push(Begun { instance, started: now, has_taken, has_returned: false, waited_for: None });
+        if has_taken {
             state.take(job, deadline, (lane, now), &mut self.bytes, sink);
             if let Some(begin) = &mut state.beginning {
                 begin(now);
@@ -294,7 +294,7 @@ impl Values {
     /// The job, which has begun, never completes: what it has taken and written is left.
     pub fn forget(&mut self, job: JobId) {
         let Some(state) = &mut self.operations[job.operation.index()] else { return };
-        if let Some(place) = state.begun.iter().position(|begun| begun.job == job) {
+        if let Some(place) = state.begun.iter().position(|begun| begun.instance == job.instance) {
             let Begun { has_taken, has_returned, .. } = state.begun[place];
             if has_returned {
                 state.operation.discard();
@@ -316,7 +316,7 @@ impl Values {
         if state.may_wait {
             return BeforeEnd::WaitForRoom;
         }
-        let has_to_take = |begun: &Begun| begun.job == job && !begun.has_taken;
+        let has_to_take = |begun: &Begun| !begun.has_taken && begun.instance == job.instance;
         if state.begun.iter().any(has_to_take) { BeforeEnd::Take } else { BeforeEnd::Nothing }
     }
 
@@ -351,9 +351,10 @@ impl Values {
         });
         let ((output, reader), connection, until) = found?;
         begun.waited_for = Some((output, reader));
+        let input = state.outputs[output].readers[reader].input.index() as u32;
         self.waiting.push(Waiting { job, place, connection, until });
-        self.arriving.append(&mut self.told.get_mut().posted);
-        Some((state.outputs[output].readers[reader].input.index() as u32, until))
+        self.take_posted();
+        Some((input, until))
     }
 
     /// The next instant at which a job waits no longer for room.
@@ -382,8 +383,13 @@ impl Values {
         if state.operation.has_code_or_events() {
             let (told, workplace) = (&self.told, self.workplace.as_ref());
             state.operation.push_events(&Services { now, job: id, told, workplace }, job.number);
-            state.record_notes(self.told.get_mut(), (id, lane), now, sink);
-            state.keep_pushes(id, now, sink);
+            let told = self.told.get_mut();
+            if !told.notes.is_empty() {
+                state.record_notes(told, (id, lane), now, sink);
+            }
+            if state.keeps_pushes {
+                state.keep_pushes(id, now, sink);
+            }
         }
         state.begun.remove(place);
         let visible_at = match state.planned {
@@ -394,15 +400,16 @@ impl Values {
                 planned.max(now)
             }
         };
-        state.keep(id, &mut self.bytes, now, sink);
-        let (is_recorded, outputs) = (state.is_recorded, &mut state.outputs);
+        if state.keeps_outputs {
+            state.keep(id, &mut self.bytes, now, sink);
+        }
+        let (is_recorded, outputs, arriving) = (state.is_recorded, &state.outputs, &mut self.arriving);
         let stamp = Stamp { instance: id.instance, visible_at };
         let records = std::cell::RefCell::new(sink);
-        let all = std::cell::RefCell::new((outputs, &mut self.arriving));
         state.operation.publish_to(
             stamp,
             |output, reader| {
-                let ReaderState { input, is_of_instance, way } = &all.borrow().0[output].readers[reader];
+                let ReaderState { input, is_of_instance, way } = &outputs[output].readers[reader];
                 let Some(way) = way else { return Reach::From(visible_at) };
                 let leaves = if *is_of_instance { now } else { visible_at };
                 match way.passage(id.instance) {
@@ -421,37 +428,51 @@ impl Values {
                 if came == Published::Nothing {
                     return;
                 }
-                let (outputs, arriving) = &mut *all.borrow_mut();
-                let output = &mut outputs[output];
+                let output = &outputs[output];
                 if is_recorded {
                     let publish = Publish { job: id, output: output.id, visible: visible_at, lane };
                     records.borrow_mut().record(publish.at(now, Record::NO_CPU));
                 }
-                for trigger in &mut output.triggers {
+                for trigger in &output.triggers {
                     if trigger.on == OnValue::Change && came == Published::Same {
                         continue;
                     }
-                    trigger.values += 1;
-                    if trigger.values.is_multiple_of(trigger.every) {
+                    trigger.values.update(|values| values + 1);
+                    if trigger.values.get().is_multiple_of(trigger.every) {
                         arriving.push(Arriving::Instance(trigger.task));
                     }
                 }
             },
             |output, dropped| {
                 if is_recorded {
-                    let input = all.borrow().0[output].readers[dropped.reader].input.index() as u32;
+                    let input = outputs[output].readers[dropped.reader].input.index() as u32;
                     let job = JobId { operation: id.operation, instance: dropped.instance };
                     let why = DropReason::NoRoom.into();
                     records.borrow_mut().record(Drop { job, input, lane, why }.at(now, Record::NO_CPU));
                 }
             },
         );
-        self.arriving.append(&mut self.told.get_mut().posted);
+        self.take_posted();
+    }
+
+    /// What has been posted arrives behind what does already. Most jobs post nothing.
+    #[inline]
+    fn take_posted(&mut self) {
+        let posted = &mut self.told.get_mut().posted;
+        if !posted.is_empty() {
+            self.arriving.append(posted);
+        }
     }
 
     /// What the values and the events of the job release that completed last, or began to wait, and what it, or the code that was called last, has posted.
     pub fn arriving(&self) -> &[Arriving] {
         &self.arriving
+    }
+
+    /// Whether there is anything to [take](Self::take_defined).
+    #[inline]
+    pub fn has_defined(&mut self) -> bool {
+        !self.told.get_mut().defined.is_empty()
     }
 
     /// What the code of jobs has brought about since this was asked last, and whoever takes the records has been told.
@@ -467,12 +488,13 @@ impl Values {
         self.operations.push(Some(OperationState {
             operation,
             name: name.into(),
-            begun: VecDeque::with_capacity(4),
+            begun: Vec::with_capacity(4),
             planned: None,
             inputs: Vec::new(),
             outputs: Vec::new(),
             is_recorded: false,
             keeps_answers: false,
+            keeps_outputs: false,
             keeps_pushes: false,
             kept_taken: None,
             node: node as u16,
@@ -504,7 +526,7 @@ impl Values {
             "code that is called at {now} after the start asks to be called again at {}, which is not later",
             next.unwrap_or(now)
         );
-        self.arriving.append(&mut self.told.get_mut().posted);
+        self.take_posted();
         next
     }
 }
@@ -520,8 +542,11 @@ impl OperationState {
         sink: &mut dyn Sink,
     ) -> usize {
         let Completed { id, job, lane } = *completed;
-        let place =
-            self.begun.iter().position(|begun| begun.job == id).expect("a job begins before it completes");
+        let place = self
+            .begun
+            .iter()
+            .position(|begun| begun.instance == id.instance)
+            .expect("a job begins before it completes");
         if self.begun[place].has_returned {
             return place;
         }
@@ -531,6 +556,7 @@ impl OperationState {
                 holder.has_taken = false;
                 self.operation.put_back();
             }
+            self.begun[place].has_taken = true;
             self.take(id, job.deadline, (lane, now), bytes, sink);
         }
         let services = Services { now, job: id, told: &*told, workplace };
@@ -558,15 +584,21 @@ impl OperationState {
         sink: &mut dyn Sink,
     ) {
         // Before the first record of what it has pushed.
-        let defined = workplace.map(VirtualWorkplace::take_new_publications).unwrap_or_default();
-        defined.iter().for_each(|definition| sink.define(definition));
-        told.defined.extend(defined);
+        if let Some(workplace) = workplace.filter(|workplace| workplace.has_new_publications()) {
+            let defined = workplace.take_new_publications();
+            defined.iter().for_each(|definition| sink.define(definition));
+            told.defined.extend(defined);
+        }
         self.keep_taken(job, bytes, now, sink);
-        self.record_notes(told, (job, lane), now, sink);
+        if !told.notes.is_empty() {
+            self.record_notes(told, (job, lane), now, sink);
+        }
         if !told.kept.is_empty() {
             self.keep_of_program(job, std::mem::take(&mut told.kept), now, sink);
         }
-        self.keep_pushes(job, now, sink);
+        if self.keeps_pushes {
+            self.keep_pushes(job, now, sink);
+        }
     }
 
     /// Records what channels have told.
@@ -645,9 +677,6 @@ impl OperationState {
 
     /// Records what the job has pushed since the last call, of channels whose events are kept.
     fn keep_pushes(&mut self, job: JobId, now: Instant, mut sink: &mut dyn Sink) {
-        if !self.keeps_pushes {
-            return;
-        }
         let node = self.node;
         for PushedBytes { publication, number, bytes } in self.operation.pushed() {
             let publication = publication.index() as u32;
@@ -681,18 +710,8 @@ impl OperationState {
         });
     }
 
-    fn take(
-        &mut self,
-        job: JobId,
-        deadline: Instant,
-        (lane, now): (u16, Instant),
-        bytes: &mut [u8],
-        sink: &mut dyn Sink,
-    ) {
-        let begun = self.begun.iter_mut().find(|begun| begun.job == job).expect("it has begun");
-        begun.has_taken = true;
-        let as_of = self.planned.map_or(now, |(_, relative)| deadline.saturating_add(-relative));
-        let (node, records) = (self.node, RefCell::new(&mut *sink));
+    fn take_events(&mut self, job: JobId, (lane, now): (u16, Instant), sink: &mut dyn Sink) {
+        let (node, records) = (self.node, RefCell::new(sink));
         let mut number = 0;
         self.operation.take_events(
             Moment { instance: job.instance, as_of: now },
@@ -702,6 +721,20 @@ impl OperationState {
             },
             |note| records.borrow_mut().record(record_of(note, (job, lane), node, now)),
         );
+    }
+
+    fn take(
+        &mut self,
+        job: JobId,
+        deadline: Instant,
+        (lane, now): (u16, Instant),
+        bytes: &mut [u8],
+        sink: &mut dyn Sink,
+    ) {
+        let as_of = self.planned.map_or(now, |(_, relative)| deadline.saturating_add(-relative));
+        if self.operation.has_events() {
+            self.take_events(job, (lane, now), sink);
+        }
         self.keep_taken(job, bytes, now, sink);
         let (inputs, is_recorded, keeps_answers) = (&self.inputs, self.is_recorded, self.keeps_answers);
         self.operation.take(
@@ -782,7 +815,7 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
     };
     let trigger = |task: &usize| match system.tasks[*task].trigger {
         Some(Trigger::Output { every, on, .. }) => {
-            ValueTrigger { task: *task, every: every.into(), on, values: 0 }
+            ValueTrigger { task: *task, every: every.into(), on, values: Cell::new(0) }
         }
         _ => unreachable!("the task is among those that the output triggers"),
     };
@@ -804,10 +837,11 @@ fn state(system: &System, id: OperationId, operation: Operation) -> OperationSta
     OperationState {
         operation,
         name: system.operations()[id.index()].name.as_str().into(),
-        begun: VecDeque::with_capacity(4),
+        begun: Vec::with_capacity(4),
         planned: (task.communication == Communication::Let).then_some((task.period, task.deadline)),
         is_recorded: false,
         keeps_answers: false,
+        keeps_outputs: false,
         keeps_pushes: false,
         kept_taken: None,
         node: node(id) as u16,

@@ -235,22 +235,27 @@ impl VirtualWorkplace {
         });
     }
 
-    /// The operations that have been declared since this was asked last.
+    /// Whether operations have been declared, or types of events have got numbers, of which the simulation does not know. Each job asks when it
+    /// completes, and hardly ever there are any.
     #[inline]
+    pub(crate) fn has_new(&self) -> bool {
+        self.0.has_new.load(Ordering::Relaxed) || self.has_new_publications()
+    }
+
+    /// Whether that is so of types of events.
+    #[inline]
+    pub(crate) fn has_new_publications(&self) -> bool {
+        self.0.has_new_publications.load(Ordering::Relaxed)
+    }
+
+    /// The operations that have been declared since this was asked last.
     pub(crate) fn take_new(&self) -> Vec<NewOperation> {
-        if !self.0.has_new.swap(false, Ordering::Relaxed) {
-            return Vec::new();
-        }
+        self.0.has_new.store(false, Ordering::Relaxed);
         std::mem::take(&mut lock(&self.0.declared).new)
     }
 
     /// The types of events that have got numbers since this was asked last.
-    #[inline]
     pub(crate) fn take_new_publications(&self) -> Vec<Definition> {
-        // A job asks whenever it completes, and hardly ever there are any.
-        if !self.0.has_new_publications.load(Ordering::Relaxed) {
-            return Vec::new();
-        }
         self.0.has_new_publications.store(false, Ordering::Relaxed);
         let keeps_events = self.0.keeps_events.load(Ordering::Relaxed);
         let new = std::mem::take(&mut lock(&self.0.publications).new);

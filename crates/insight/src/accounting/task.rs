@@ -74,11 +74,16 @@ impl TaskState {
     }
 
     /// Follows the instance from now on if it is new, and returns whether it is.
-    #[inline]
+    #[inline(always)]
     pub fn see(&mut self, is_first: bool, number: u64, dates: Dates, samples: &mut SampleClock) -> bool {
-        if !self.window.is_new(number) {
-            return false;
+        let is_new = self.window.is_new(number);
+        if is_new {
+            self.follow(is_first, number, dates, samples);
         }
+        is_new
+    }
+
+    fn follow(&mut self, is_first: bool, number: u64, dates: Dates, samples: &mut SampleClock) {
         let release_ns = if is_first && !self.inherits {
             dates.nominal.as_nanos()
         } else if !self.released_by.is_period() {
@@ -96,7 +101,6 @@ impl TaskState {
             self.missed += 1;
             samples.failed(self.kind, 1);
         }
-        true
     }
 
     /// A last operation of the instance completed.

@@ -65,7 +65,7 @@ impl Window {
         if given_up.is_some() {
             self.expired = self.expired.saturating_sub(1);
         }
-        if self.seen.is_unordered() {
+        if self.instances.back().is_some_and(|last| last.number > instance.number) {
             self.insert(instance);
         } else {
             self.instances.push_back(instance);
@@ -73,15 +73,10 @@ impl Window {
         given_up
     }
 
-    /// Adds an instance where its number belongs.
+    /// Adds an instance before those of greater numbers.
     #[cold]
     fn insert(&mut self, instance: Instance) {
-        let place = match self.instances.back() {
-            Some(last) if last.number > instance.number => {
-                self.instances.partition_point(|other| other.number < instance.number)
-            }
-            _ => self.instances.len(),
-        };
+        let place = self.instances.partition_point(|other| other.number < instance.number);
         self.instances.insert(place, instance);
     }
 

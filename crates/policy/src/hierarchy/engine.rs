@@ -411,8 +411,11 @@ impl Engine {
                 self.reconsider_next.push(id);
             }
         }
-        let changes = !decision.is_empty();
+        if decision.is_empty() {
+            self.set_timer(id, decision.timer());
+            return false;
+        }
         self.run_to_fixed_point(id, decision);
-        changes
+        true
     }
 }

@@ -65,9 +65,16 @@ pub(crate) struct Order {
     discipline: Discipline,
     rules: LaneRules,
     ties: Ties,
+    /// Whether late jobs go last: only where the key says when a job becomes late, which that of a FIFO lane does not.
+    separates_late: bool,
 }
 
 impl Order {
+    fn new(discipline: Discipline, rules: LaneRules) -> Self {
+        let separates_late = rules.late == Late::Last && discipline != Discipline::Fifo;
+        Order { discipline, rules, ties: Ties::LastRan, separates_late }
+    }
+
     #[inline]
     fn key(&self, progress: &Progress) -> Key {
         Key {
@@ -81,13 +88,8 @@ impl Order {
         }
     }
 
-    /// Late jobs go last only where the key says when a job becomes late; a FIFO lane has no such key.
-    fn separates_late(&self) -> bool {
-        self.rules.late == Late::Last && self.discipline != Discipline::Fifo
-    }
-
     fn is_late(&self, key: &Key, now: Instant) -> bool {
-        self.separates_late() && key.urgency <= now
+        self.separates_late && key.urgency <= now
     }
 
     /// Whether the job the lane last ran keeps the lane against a rival.
@@ -101,7 +103,7 @@ impl Order {
 
     /// Whether time alone can change which of two jobs is first.
     fn changes_with_time(&self) -> bool {
-        self.separates_late() || self.discipline.moves_while_running(self.rules.laxity)
+        self.separates_late || self.discipline.moves_while_running(self.rules.laxity)
     }
 }
 
@@ -112,7 +114,7 @@ pub struct JobOrder(Order);
 impl JobOrder {
     /// That of a lane of this discipline and these rules.
     pub fn new(discipline: Discipline, rules: LaneRules) -> Self {
-        JobOrder(Order { discipline, rules, ties: Ties::LastRan })
+        JobOrder(Order::new(discipline, rules))
     }
 
     /// Whether `one` is served before `other` at `now`.
@@ -133,7 +135,7 @@ impl LaneQueue {
 
     /// An empty queue that holds `capacity` jobs without allocating.
     pub fn new(discipline: Discipline, rules: LaneRules, capacity: usize) -> Self {
-        let order = Order { discipline, rules, ties: Ties::LastRan };
+        let order = Order::new(discipline, rules);
         LaneQueue {
             order,
             dispatch: rules.dispatch,
@@ -280,7 +282,7 @@ impl LaneQueue {
     pub fn elected_until(&self, job: &Job, now: Instant) -> Instant {
         let key = self.order.key(&Progress { job: *job, executed: Work::ZERO });
         let may_change =
-            self.order.separates_late() && !self.order.is_late(&key, now) && self.waiting.len() > 0;
+            self.order.separates_late && !self.order.is_late(&key, now) && self.waiting.len() > 0;
         if may_change { key.urgency } else { Instant::MAX }
     }
 

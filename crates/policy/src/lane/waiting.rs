@@ -56,7 +56,7 @@ pub(super) struct Waiting {
 impl Waiting {
     /// Room for `capacity` jobs, all of which may be late if the order separates late ones.
     pub fn with_capacity(capacity: usize, order: &Order) -> Self {
-        let late = if order.separates_late() { capacity } else { 0 };
+        let late = if order.separates_late { capacity } else { 0 };
         Waiting { timely: BinaryHeap::with_capacity(capacity), late: BinaryHeap::with_capacity(late) }
     }
 
@@ -73,29 +73,31 @@ impl Waiting {
     /// The key of the job to serve first at `now`.
     #[inline]
     pub fn best(&mut self, now: Instant, order: &Order) -> Option<Key> {
-        if order.separates_late() {
-            self.set_late_apart(now, order);
-        }
+        self.set_late_apart(now, order);
         self.timely.peek().or_else(|| self.late.peek()).map(|entry| entry.0.key)
     }
 
     /// Removes the job to serve first at `now`.
     #[inline]
     pub fn pop(&mut self, now: Instant, order: &Order) -> Option<Place> {
-        if order.separates_late() {
-            self.set_late_apart(now, order);
-        }
+        self.set_late_apart(now, order);
         match self.timely.pop() {
             Some(entry) => Some(entry.0.place),
             None => self.late.pop().map(|entry| entry.0.place),
         }
     }
 
+    #[inline(always)]
     fn set_late_apart(&mut self, now: Instant, order: &Order) {
         while self.timely.peek().is_some_and(|entry| order.is_late(&entry.0.key, now)) {
-            let entry = self.timely.pop().expect("peeked");
-            self.late.push(entry);
+            self.set_first_apart();
         }
+    }
+
+    #[inline(never)]
+    fn set_first_apart(&mut self) {
+        let entry = self.timely.pop().expect("the first was seen to be late");
+        self.late.push(entry);
     }
 
     /// Removes the job that `is_it` recognises, in linear time.

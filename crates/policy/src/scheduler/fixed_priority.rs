@@ -72,10 +72,18 @@ impl FixedPriority {
 
     /// The decision, with word to the parent of the highest child's deadline: before a request, and after what is done with a
     /// processor, which those above may take back when they hear it.
+    #[inline(always)]
     fn with_announcement(&self, cx: &Context<'_>, decision: Decision) -> Decision {
-        let (Announcing::Deadlines | Announcing::Slices(_), [own]) = (self.announcing, &self.own[..]) else {
-            return decision;
-        };
+        match (self.announcing, &self.own[..]) {
+            (Announcing::Deadlines | Announcing::Slices(_), [own]) => {
+                self.announce_highest(cx, *own, decision)
+            }
+            _ => decision,
+        }
+    }
+
+    #[inline(never)]
+    fn announce_highest(&self, cx: &Context<'_>, own: VpId, decision: Decision) -> Decision {
         let wants = |(_, child): &&(i32, VpId)| cx.state(*child) != VpState::Waiting;
         let highest = self.children.first().filter(wants).map(|(_, child)| cx.deadline(*child));
         let deadline = match self.children.iter().any(|child| wants(&child)) {
@@ -83,12 +91,12 @@ impl FixedPriority {
             // It is about to take its request back.
             false => return decision,
         };
-        match cx.state(*own) {
+        match cx.state(own) {
             VpState::Running(_) => {
                 let timer = decision.timer();
-                decision.then(announce(cx, *own, deadline, Decision::NONE)).wake(timer)
+                decision.then(announce(cx, own, deadline, Decision::NONE)).wake(timer)
             }
-            VpState::Waiting | VpState::Ready => announce(cx, *own, deadline, decision),
+            VpState::Waiting | VpState::Ready => announce(cx, own, deadline, decision),
         }
     }
 

@@ -58,6 +58,7 @@ impl LaneScheduler {
     }
 
     /// Lets the queue choose: the best job by now, which need not be the one that has the processor.
+    #[inline(always)]
     fn elect(&mut self, cx: &Context<'_>) -> Option<VpId> {
         if let Some(running) = self.running {
             self.charge(running, cx.burst(running));
@@ -87,11 +88,13 @@ impl LaneScheduler {
 
     /// The decision, with word to the parent of another earliest deadline: before a request, and after what is done with a
     /// processor, which those above may take back when they hear it. Looks at every job.
-    #[inline]
+    #[inline(always)]
     fn with_announcement(&self, cx: &Context<'_>, decision: Decision) -> Decision {
-        if self.announcing == Announcing::Nothing {
-            return decision;
-        }
+        if self.announcing == Announcing::Nothing { decision } else { self.announce_earliest(cx, decision) }
+    }
+
+    #[inline(never)]
+    fn announce_earliest(&self, cx: &Context<'_>, decision: Decision) -> Decision {
         let earliest = || self.queue.iter().map(|progress| progress.job.deadline).min();
         match cx.state(self.own()) {
             VpState::Running(_) => {

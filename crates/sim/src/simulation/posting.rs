@@ -4,7 +4,7 @@ use super::{
     Arriving, Comes, Definition, Execution, NewOperation, OperationState, Posting, Simulation, SkipReason,
     Slot, Synchronisation, TRY_AGAIN, Workplace,
 };
-use crate::workplace::PostedJob;
+use crate::workplace::{PostedJob, VirtualWorkplace};
 use talea_operation::Posted;
 use talea_record::event::{Answer, JobOrNone, Post};
 use talea_record::{PostOutcome, Record, Sink};
@@ -14,6 +14,14 @@ impl Simulation {
     /// Operations that the program has declared, and types of events that it pushes, are known from now on, here and to whoever takes the records.
     #[inline]
     pub(super) fn take_new(&mut self, sink: &mut dyn Sink) {
+        let has_new = self.workplace.as_ref().is_some_and(VirtualWorkplace::has_new);
+        if has_new || self.values.as_mut().is_some_and(|values| values.has_defined()) {
+            self.define_new(sink);
+        }
+    }
+
+    #[cold]
+    fn define_new(&mut self, sink: &mut dyn Sink) {
         let Some(workplace) = &self.workplace else { return };
         let defined = self.values.as_mut().map(|values| values.take_defined()).unwrap_or_default();
         let publications = workplace.take_new_publications();
