@@ -262,9 +262,8 @@ mod tests {
         builder.record(member.at(ms(0), Record::NO_CPU));
         for (at, from_tid, to_tid) in [(1, 0, 7), (3, 7, 9), (4, 9, 7), (6, 7, 0)] {
             let (from_pid, to_pid) = (from_tid, to_tid);
-            builder.record(
-                Switch { from_tid, to_tid, from_pid, to_pid, preempted: Flag(false) }.at(ms(at), 0),
-            );
+            builder
+                .record(Switch { from_tid, to_tid, from_pid, to_pid, preempted: Flag(false) }.at(ms(at), 0));
         }
         let line = builder.finish(ms(10));
         let own = |start_ms, end_ms| Span { row: 2, owner: Owner::Kind(2), start_ms, end_ms };

@@ -152,7 +152,6 @@ struct KnownThread {
     of_process: u32,
     /// Its process by the first switch since.
     process: Option<u32>,
-    is_ending: bool,
 }
 
 /// The edges of all nodes.
@@ -196,6 +195,8 @@ pub(crate) struct BlockedJob {
 struct Lane {
     node: usize,
     level: usize,
+    /// How many threads of it are known.
+    threads: usize,
     awake: SleepState,
     /// The processor of its last record.
     cpu: u16,
@@ -289,6 +290,8 @@ pub(crate) struct Occupancy {
     beginnings: Vec<Beginning>,
     kernel: KernelRecords,
     threads: HashMap<u32, KnownThread>,
+    /// Those of them that end by a record and still have a processor.
+    ending: HashSet<u32>,
     edges: Edges,
     /// Threads of the run that were made ready and have had no processor since.
     woken: HashSet<u32>,
@@ -308,6 +311,7 @@ impl Occupancy {
         let lane = |(index, entry): (usize, &talea_record::LaneEntry)| Lane {
             node: entry.node,
             level: metadata.rank(index),
+            threads: 0,
             awake: SleepState::Unknown,
             cpu: Record::NO_CPU,
             current: None,
@@ -330,6 +334,7 @@ impl Occupancy {
             beginnings: vec![Beginning::Awaited; metadata.nodes.len()],
             kernel: KernelRecords::None,
             threads: HashMap::new(),
+            ending: HashSet::new(),
             edges: Edges::of(metadata),
             woken: HashSet::new(),
             processes: HashSet::new(),
@@ -599,22 +604,15 @@ impl Occupancy {
     /// Where the threads of the lane are, or the one of them that is best off.
     pub fn thread_state(&self, lane: usize) -> ThreadState {
         let processors = &self.nodes[self.lanes[lane].node];
-        let of_lane = || {
-            let is_of_lane = |known: &KnownThread| known.role == RunThread::Lane(lane);
-            self.threads.iter().filter(move |(_, known)| is_of_lane(known)).map(|(thread, _)| thread)
-        };
-        let has = |thread: &u32| processors.iter().any(|processor| processor.thread == Some(*thread));
-        let could_go_on = |thread: &u32| {
-            self.woken.contains(thread)
-                || processors.iter().any(|processor| processor.waiting.contains(thread))
-        };
+        let of_lane = |thread: &u32| self.lane_of_thread(*thread) == Some(lane);
+        let mut could_go_on = self.woken.iter().chain(processors.iter().flat_map(|other| &other.waiting));
         let is_told =
-            processors.iter().all(|processor| processor.thread.is_some()) && of_lane().next().is_some();
-        if of_lane().any(has) {
+            processors.iter().all(|processor| processor.thread.is_some()) && self.lanes[lane].threads > 0;
+        if processors.iter().any(|processor| processor.thread.as_ref().is_some_and(of_lane)) {
             ThreadState::Running
         } else if !is_told {
             ThreadState::Unknown
-        } else if of_lane().any(could_go_on) {
+        } else if could_go_on.any(of_lane) {
             ThreadState::Preempted
         } else {
             ThreadState::Off

@@ -115,12 +115,10 @@ impl Occupancy {
             Some(known) if known.is_same(role, edges) => {
                 known.behind.retain(|other| *other != edge);
                 known.behind.push(edge);
-                (known.process, known.is_ending) = (None, false);
+                known.process = None;
+                self.ending.remove(&member.tid);
             }
-            _ => {
-                self.forget(member.tid);
-                self.threads.insert(member.tid, KnownThread { behind: vec![edge], ..KnownThread::new(role) });
-            }
+            _ => self.know(member.tid, KnownThread { behind: vec![edge], ..KnownThread::new(role) }),
         }
     }
 
@@ -136,8 +134,9 @@ impl Occupancy {
         }
         for (thread, process) in left {
             self.forget(thread);
-            let is_anothers = self.threads.values().any(|known| known.of_process == process);
-            if !is_anothers && !self.own_processes.contains(&process) {
+            let is_own = || self.own_processes.contains(&process);
+            let is_anothers = || self.threads.values().any(|known| known.of_process == process);
+            if process != 0 && !is_own() && !is_anothers() {
                 self.processes.remove(&process);
             }
         }
@@ -150,8 +149,8 @@ impl Occupancy {
     pub(super) fn exit(&mut self, thread: u32) {
         let has = |processor: &super::Processor| processor.thread == Some(thread);
         let is_somewhere = self.nodes.iter().flatten().any(has);
-        match self.threads.get_mut(&thread).filter(|known| !known.behind.is_empty()) {
-            Some(known) if is_somewhere => known.is_ending = true,
+        match self.threads.get(&thread).filter(|known| !known.behind.is_empty()) {
+            Some(_) if is_somewhere => _ = self.ending.insert(thread),
             Some(_) => self.forget(thread),
             None => {}
         }
@@ -168,18 +167,34 @@ impl Occupancy {
                 self.forget(thread);
             }
         }
+        if self.ending.is_empty() {
+            return;
+        }
         let had = self.nodes.iter().flatten().filter(|processor| processor.cpu == cpu);
         let had: Vec<u32> = had.filter_map(|processor| processor.thread).chain([switch.from_tid]).collect();
         for thread in had {
-            if thread != switch.to_tid && self.threads.get(&thread).is_some_and(|known| known.is_ending) {
+            if thread != switch.to_tid && self.ending.contains(&thread) {
                 self.forget(thread);
             }
         }
     }
 
+    /// Learns of a thread, which is another one than whoever had its number before.
+    pub(super) fn know(&mut self, thread: u32, known: KnownThread) {
+        self.forget(thread);
+        if let RunThread::Lane(lane) = known.role {
+            self.lanes[lane].threads += 1;
+        }
+        self.threads.insert(thread, known);
+    }
+
     fn forget(&mut self, thread: u32) {
-        self.threads.remove(&thread);
+        let Some(known) = self.threads.remove(&thread) else { return };
+        if let RunThread::Lane(lane) = known.role {
+            self.lanes[lane].threads -= 1;
+        }
         self.woken.remove(&thread);
+        self.ending.remove(&thread);
         let processors = self.nodes.iter_mut().flatten();
         processors.for_each(|processor| processor.waiting.retain(|waiting| *waiting != thread));
     }
@@ -206,7 +221,7 @@ impl Occupancy {
 
 impl KnownThread {
     pub fn new(role: RunThread) -> Self {
-        KnownThread { role, behind: Vec::new(), of_process: 0, process: None, is_ending: false }
+        KnownThread { role, behind: Vec::new(), of_process: 0, process: None }
     }
 
     /// Whether a thread of this role would be the same.

@@ -256,10 +256,11 @@ impl Occupancy {
                 RunThread::Lane(lane)
             }
         };
-        let behind = self.threads.remove(&thread.tid).filter(|known| known.role == role);
-        let behind = behind.map_or(Vec::new(), |known| known.behind);
         let of_process = thread.pid;
-        self.threads.insert(thread.tid, KnownThread { behind, of_process, ..KnownThread::new(role) });
+        match self.threads.get_mut(&thread.tid).filter(|known| known.role == role) {
+            Some(known) => (known.of_process, known.process) = (of_process, None),
+            None => self.know(thread.tid, KnownThread { of_process, ..KnownThread::new(role) }),
+        }
     }
 
     /// What was known until now may not be so any more, or nothing was: of every processor and lane of the node, until it
