@@ -8,7 +8,7 @@ use talea_time::{Duration, Instant};
 /// Writes the schedule as CSV: `start_ns,end_ns,node,cpu,task,subtask,job`, times counted from
 /// [`Metadata::start`], names of nodes, tasks and subtasks, the number of the instance as job. The
 /// processor is empty if the records do not name it. Where jobs shared a processor unseen, task and subtask are `?` and the
-/// job is empty. Jobs of operations that the metadata do not know are left out.
+/// job is empty. What was added to a hierarchy while the run lasted is task and subtask by its name there, without a job. Jobs of operations that the metadata do not know are left out.
 pub struct ScheduleCsv<W: Write> {
     segments: Segments,
     rows: Rows<W>,
@@ -54,7 +54,8 @@ impl<W: Write> ScheduleCsv<W> {
 impl<W: Write> Rows<W> {
     fn write(&mut self, segment: &Segment) {
         let Rows { metadata, .. } = self;
-        let (task, subtask, job) = match segment.runner {
+        let (task, subtask, job) = match &segment.runner {
+            Runner::Member(name) => (&**name, &**name, None),
             Runner::SharedUnseen(_) => {
                 let length = segment.end.saturating_since(segment.start);
                 self.unseen = Duration::from_nanos(self.unseen.as_nanos().saturating_add(length.as_nanos()));

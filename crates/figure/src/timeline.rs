@@ -1,7 +1,10 @@
-//! A part of a run's schedule as a picture: a row per lane, a colour per task, a cross per miss. Where several jobs had begun on a
+//! A part of a run's schedule as a picture: a row per lane, a colour per task, a cross per miss. What was added to a hierarchy while the
+//! run lasted has a row and a colour from when it first has a processor in that part on. Where several jobs had begun on a
 //! processor and it was not recorded which of them ran, the rows of all their lanes show that in a colour of its own.
 
 use crate::drawing::{Owner, Span, TimeLine};
+use std::collections::HashMap;
+use std::sync::Arc;
 use talea_insight::{Runner, Segment, Segments};
 use talea_record::{Definition, JobId, Metadata, Record, Sink, Typed};
 use talea_time::Instant;
@@ -13,6 +16,15 @@ pub struct Builder {
     start: Instant,
     from: Instant,
     to: Instant,
+    rows: Rows,
+}
+
+/// In which row what is drawn.
+struct Rows {
+    /// Names of nodes, where there are several.
+    nodes: Option<Vec<String>>,
+    /// Row and colour of what was added, by node and name.
+    added: HashMap<(usize, Arc<str>), (usize, usize)>,
     /// Lane and task, by operation.
     places: Vec<(usize, usize)>,
     /// Whether the operation's completion may be its task's, by operation.
@@ -23,10 +35,13 @@ impl Builder {
     /// For the stretch of the run between `from` and `to`.
     pub fn new(metadata: &Metadata, from: Instant, to: Instant) -> Self {
         let several = metadata.nodes.len() > 1;
-        let row = |lane: &talea_record::LaneEntry| match several {
-            true => format!("{}: {} ({})", metadata.nodes[lane.node].name, lane.label, lane.discipline),
-            false => format!("{} ({})", lane.label, lane.discipline),
+        let rows = Rows {
+            nodes: several.then(|| metadata.nodes.iter().map(|node| node.name.clone()).collect()),
+            added: HashMap::new(),
+            places: metadata.operations.iter().map(|operation| (operation.lane, operation.task)).collect(),
+            is_last: metadata.operations.iter().map(|operation| operation.is_last).collect(),
         };
+        let row = |lane: &talea_record::LaneEntry| rows.title(lane.node, &lane.label, &lane.discipline);
         let ms = |instant: Instant| instant.saturating_since(metadata.start).as_secs_f64() * 1e3;
         let line = TimeLine {
             title: format!("{} under {}", metadata.system, metadata.strategy),
@@ -37,34 +52,32 @@ impl Builder {
             spans: Vec::new(),
             marks: Vec::new(),
         };
-        let places = metadata.operations.iter().map(|operation| (operation.lane, operation.task)).collect();
-        let is_last = metadata.operations.iter().map(|operation| operation.is_last).collect();
-        Builder { line, segments: Segments::new(metadata), start: metadata.start, from, to, places, is_last }
+        Builder { line, segments: Segments::new(metadata), start: metadata.start, from, to, rows }
     }
 
     /// The picture of a run whose last record is of instant `end`.
     pub fn finish(self, end: Instant) -> TimeLine {
-        let Builder { mut line, segments, start, from, to, places, .. } = self;
-        segments.finish(end, |segment| add(&mut line, &places, start, (from, to), &segment));
+        let Builder { mut line, segments, start, from, to, mut rows } = self;
+        segments.finish(end, |segment| add(&mut line, &mut rows, start, (from, to), &segment));
         line
     }
 }
 
 impl Sink for Builder {
     fn record(&mut self, record: Record) {
-        let Builder { line, segments, start, from, to, places, is_last } = self;
-        segments.feed(&record, |segment| add(line, places, *start, (*from, *to), &segment));
+        let Builder { line, segments, start, from, to, rows } = self;
+        segments.feed(&record, |segment| add(line, rows, *start, (*from, *to), &segment));
         let operation = record.job().operation.index();
         let ended = match record.typed() {
             Typed::Abort(_) => true,
             Typed::Complete(complete) => {
-                is_last.get(operation) == Some(&true) && record.time > complete.deadline
+                rows.is_last.get(operation) == Some(&true) && record.time > complete.deadline
             }
             _ => false,
         };
         if ended
             && (*from..=*to).contains(&record.time)
-            && let Some((lane, _)) = places.get(operation)
+            && let Some((lane, _)) = rows.places.get(operation)
         {
             line.marks.push((*lane, record.time.saturating_since(*start).as_secs_f64() * 1e3));
         }
@@ -73,7 +86,7 @@ impl Sink for Builder {
     fn define(&mut self, definition: &Definition) {
         self.segments.define(definition);
         if let Definition::Operation { number, entry, task } = definition
-            && let Some(place) = self.places.get_mut(*number)
+            && let Some(place) = self.rows.places.get_mut(*number)
             && let Some(kind) = self.line.kinds.get_mut(entry.task)
             && entry.lane < self.line.rows.len()
         {
@@ -83,9 +96,32 @@ impl Sink for Builder {
     }
 }
 
+impl Rows {
+    /// What a row is called.
+    fn title(&self, node: usize, what: &str, kind: &str) -> String {
+        match &self.nodes {
+            Some(nodes) => format!("{}: {what} ({kind})", nodes[node]),
+            None => format!("{what} ({kind})"),
+        }
+    }
+
+    /// Row and colour of what was added, which are there from the first time on.
+    fn of_added(&mut self, line: &mut TimeLine, node: usize, name: &Arc<str>) -> (usize, usize) {
+        let key = (node, name.clone());
+        if let Some(known) = self.added.get(&key) {
+            return *known;
+        }
+        line.rows.push(self.title(node, name, "thread"));
+        line.kinds.push(name.to_string());
+        let own = (line.rows.len() - 1, line.kinds.len() - 1);
+        self.added.insert(key, own);
+        own
+    }
+}
+
 fn add(
     line: &mut TimeLine,
-    places: &[(usize, usize)],
+    rows: &mut Rows,
     start: Instant,
     (from, to): (Instant, Instant),
     segment: &Segment,
@@ -95,14 +131,17 @@ fn add(
     }
     // Only the stretch: a damaged record can put a segment's start anywhere.
     let ms = |instant: Instant| instant.max(from).min(to).saturating_since(start).as_secs_f64() * 1e3;
-    let mut put = |row: usize, owner: Owner| {
-        line.spans.push(Span { row, owner, start_ms: ms(segment.start), end_ms: ms(segment.end) });
-    };
-    let place = |job: &JobId| places.get(job.operation.index()).copied();
+    let span =
+        |row: usize, owner: Owner| Span { row, owner, start_ms: ms(segment.start), end_ms: ms(segment.end) };
+    let of_job = |job: &JobId| rows.places.get(job.operation.index()).copied();
     match &segment.runner {
-        Runner::Job(job) => place(job).into_iter().for_each(|(row, kind)| put(row, Owner::Kind(kind))),
+        Runner::Job(job) => line.spans.extend(of_job(job).map(|(row, kind)| span(row, Owner::Kind(kind)))),
+        Runner::Member(name) => {
+            let (row, kind) = rows.of_added(line, segment.node, name);
+            line.spans.push(span(row, Owner::Kind(kind)));
+        }
         Runner::SharedUnseen(jobs) => {
-            jobs.iter().filter_map(place).for_each(|(row, _)| put(row, Owner::SharedUnseen));
+            line.spans.extend(jobs.iter().filter_map(of_job).map(|(row, _)| span(row, Owner::SharedUnseen)));
         }
     }
 }
@@ -205,6 +244,31 @@ mod tests {
         let own = |start_ms, end_ms| Span { row: 1, owner: Owner::Kind(1), start_ms, end_ms };
         assert_eq!(line.spans, [own(1.0, 2.0), shared(1), shared(0), own(5.0, 8.0)]);
         assert!(line.has_unseen() && line.svg().expect("it is drawn").contains("shared unseen"));
+    }
+
+    #[test]
+    fn what_was_added_to_a_hierarchy_has_a_row_and_a_colour_of_its_own() {
+        use talea_record::event::{Flag, Member, Switch};
+        use talea_record::{EdgeEntry, MemberRole, SchedulerEntry};
+        let ms = |ms: i64| Instant::from_nanos(ms * 1_000_000);
+        let mut metadata = metadata(Origin::Threads { realtime: true });
+        let (name, kind) = ("FP".to_owned(), "fixed-priority".into());
+        metadata.schedulers = vec![SchedulerEntry { node: 0, name: name.clone(), kind }];
+        let mut builder = Builder::new(&metadata, ms(0), ms(10));
+        let entry = EdgeEntry { node: 0, parent: name, child: "hog".into(), guarantee: "NULL".into() };
+        builder.define(&Definition::Edge { number: 0, entry });
+        let role = MemberRole::Scheduled.into();
+        let member = Member { tid: 7, started_by: 0, edge: Some(0), node: 0, role };
+        builder.record(member.at(ms(0), Record::NO_CPU));
+        for (at, from_tid, to_tid) in [(1, 0, 7), (3, 7, 9), (4, 9, 7), (6, 7, 0)] {
+            let (from_pid, to_pid) = (from_tid, to_tid);
+            builder
+                .record(Switch { from_tid, to_tid, from_pid, to_pid, preempted: Flag(false) }.at(ms(at), 0));
+        }
+        let line = builder.finish(ms(10));
+        let own = |start_ms, end_ms| Span { row: 2, owner: Owner::Kind(2), start_ms, end_ms };
+        assert_eq!(line.spans, [own(1.0, 3.0), own(4.0, 6.0)]);
+        assert_eq!((&line.rows[2][..], &line.kinds[2][..]), ("hog (thread)", "hog"));
     }
 
     #[test]

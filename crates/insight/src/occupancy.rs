@@ -4,13 +4,13 @@
 //!
 //! | Layer | Records | What it tells |
 //! |---|---|---|
-//! | jobs | START, PREEMPT, WAIT, RESUME, COMPLETE, ABORT | whose job a processor executes |
+//! | jobs | START, PREEMPT, WAIT, RESUME, COMPLETE, ABORT; of what was added, GRANT, REVOKE, RELEASE of its edge | whose job a processor executes |
 //! | lanes | WAKE, SLEEP | that a lane's thread is at work between its jobs |
-//! | kernel | SWITCH, IRQ with THREAD, THREAD_NAME | which thread really has the processor, and interrupts |
+//! | kernel | SWITCH, IRQ with THREAD, MEMBER, THREAD_NAME | which thread really has the processor, and interrupts |
 //!
 //! Of other threads the kernel tells the process. Those of the processes that run the system are theirs, not others'.
 //!
-//! The kernel speaks of threads, and only a THREAD record says which lane's one is. Where a node's lanes have none, the
+//! The kernel speaks of threads, and THREAD and MEMBER records say whose one is ([`members`]). Where a node's lanes have none, the
 //! kernel does not override the jobs: else the node's own threads would pass for other programs.
 //!
 //! A thread of the run that has lost its processor although it could go on waits for it until it is somewhere again. Whether the
@@ -27,8 +27,10 @@
 //! may have any. Where the kernel has been heard of at all, it tells of every processor from its first switch on; before
 //! that, and after a loss, one without a job is unknown.
 
+mod members;
 mod update;
 
+use members::Below;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use talea_record::event::{Coded, IrqEnter};
@@ -42,6 +44,8 @@ pub(crate) enum Occupant {
     Job(JobId),
     /// A lane's thread between its jobs.
     Lane(usize),
+    /// A thread of what was added to the hierarchy while the run lasted, by the first edge that it was seen behind.
+    Member(usize),
     /// The release thread.
     Release,
     /// The thread that takes messages.
@@ -132,8 +136,39 @@ pub(crate) enum SleepState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunThread {
     Lane(usize),
+    /// Of what was added while the run lasted, behind this edge.
+    Member(usize),
     Release,
     Receiver,
+}
+
+/// What is known of a thread of the run.
+#[derive(Debug)]
+struct KnownThread {
+    role: RunThread,
+    /// The edges that it stands behind; none of those that only a THREAD record has told of.
+    behind: Vec<usize>,
+    /// Its process by its THREAD record, 0 if there was none.
+    of_process: u32,
+    /// Its process by the first switch since.
+    process: Option<u32>,
+}
+
+/// The edges of all nodes.
+#[derive(Debug)]
+struct Edges {
+    /// By edge.
+    standings: Vec<Standing>,
+    metadata: Metadata,
+}
+
+/// An edge.
+#[derive(Debug)]
+struct Standing {
+    node: usize,
+    below: Below,
+    /// Whether a thread was seen behind it.
+    has_members: bool,
 }
 
 /// A job that has given up its processor until there is room for what it wrote.
@@ -160,6 +195,8 @@ pub(crate) struct BlockedJob {
 struct Lane {
     node: usize,
     level: usize,
+    /// How many threads of it are known.
+    threads: usize,
     awake: SleepState,
     /// The processor of its last record.
     cpu: u16,
@@ -220,6 +257,8 @@ pub(crate) struct Processor {
     pub cpu: u16,
     /// The job it executes last, below it those it displaced unseen.
     jobs: Vec<JobId>,
+    /// The edges to what was added of which the schedulers gave it to somebody.
+    granted: Vec<usize>,
     /// The thread the kernel gave it to; `None` until its first switch, and after a loss until the next one.
     thread: Option<u32>,
     /// Why the thread is not known, while it is not.
@@ -250,13 +289,18 @@ pub(crate) struct Occupancy {
     /// By node.
     beginnings: Vec<Beginning>,
     kernel: KernelRecords,
-    threads: HashMap<u32, RunThread>,
+    threads: HashMap<u32, KnownThread>,
+    /// Those of them that end by a record and still have a processor.
+    ending: HashSet<u32>,
+    edges: Edges,
     /// Threads of the run that were made ready and have had no processor since.
     woken: HashSet<u32>,
     /// The processes that the threads of the run are of.
     processes: HashSet<u32>,
-    /// Threads of these processes.
-    companions: HashSet<u32>,
+    /// Those of them that run the system, not only programs that stand in its hierarchy.
+    own_processes: HashSet<u32>,
+    /// Threads of these processes, with theirs.
+    companions: HashMap<u32, u32>,
     names: KnownThreads,
     is_simulated: bool,
 }
@@ -267,6 +311,7 @@ impl Occupancy {
         let lane = |(index, entry): (usize, &talea_record::LaneEntry)| Lane {
             node: entry.node,
             level: metadata.rank(index),
+            threads: 0,
             awake: SleepState::Unknown,
             cpu: Record::NO_CPU,
             current: None,
@@ -289,9 +334,12 @@ impl Occupancy {
             beginnings: vec![Beginning::Awaited; metadata.nodes.len()],
             kernel: KernelRecords::None,
             threads: HashMap::new(),
+            ending: HashSet::new(),
+            edges: Edges::of(metadata),
             woken: HashSet::new(),
             processes: HashSet::new(),
-            companions: HashSet::new(),
+            own_processes: HashSet::new(),
+            companions: HashMap::new(),
             names: KnownThreads::of(metadata),
             is_simulated: matches!(metadata.origin, Origin::Simulation { .. }),
         }
@@ -300,6 +348,7 @@ impl Occupancy {
     /// Takes what was defined meanwhile.
     pub fn define(&mut self, definition: &Definition) {
         self.names.define(definition);
+        self.edges.define(definition);
         if let Definition::Operation { number, entry, .. } = definition
             && let Some(lane) = self.lane_of_operation.get_mut(*number)
             && entry.lane < self.lanes.len()
@@ -374,7 +423,11 @@ impl Occupancy {
         match processor.thread {
             Some(thread) if !self.identified[node] && self.says_itself(node, processor, thread) => {}
             // A thread that is not observed may as well be the idle one, unless it keeps a job from its processor.
-            Some(Record::UNSEEN_THREAD) if processor.jobs.is_empty() => return Occupant::Idle,
+            Some(Record::UNSEEN_THREAD)
+                if processor.jobs.is_empty() && self.granted_member(processor).is_none() =>
+            {
+                return Occupant::Idle;
+            }
             Some(0) if !processor.waiting.is_empty() => return Occupant::IdleBeforeReady,
             Some(thread) => return self.of_thread(node, thread),
             None => {}
@@ -382,12 +435,30 @@ impl Occupancy {
         if let Some(job) = processor.jobs.last() {
             return Occupant::Job(*job);
         }
+        if let Some(edge) = self.granted_member(processor) {
+            return Occupant::Member(edge);
+        }
         let nobody = match self.kernel {
             KernelRecords::Present if processor.thread.is_none() => Occupant::Unknown(processor.unseen),
             KernelRecords::None => self.awaited(node).map_or(Occupant::Idle, Occupant::Unknown),
             KernelRecords::Present => Occupant::Idle,
         };
         self.lane_at_work(node, processor).map_or(nobody, Occupant::Lane)
+    }
+
+    /// The edge of what was added and was given the processor, if there is anybody.
+    fn granted_member(&self, processor: &Processor) -> Option<usize> {
+        processor.granted.iter().copied().find(|edge| self.edges.standings[*edge].has_members)
+    }
+
+    /// The node of an edge, if the metadata know it.
+    pub fn node_of_edge(&self, edge: usize) -> Option<usize> {
+        self.edges.standings.get(edge).map(|standing| standing.node)
+    }
+
+    /// What [`Occupant::Member`] is called: by what its edge leads to.
+    pub fn member_name(&self, edge: usize) -> &str {
+        self.edges.name(edge)
     }
 
     /// Whether there are lanes of the node that may run a job of which no record tells.
@@ -439,8 +510,8 @@ impl Occupancy {
 
     /// The lane that the thread serves.
     pub fn lane_of_thread(&self, thread: u32) -> Option<usize> {
-        match self.threads.get(&thread) {
-            Some(RunThread::Lane(lane)) => Some(*lane),
+        match self.threads.get(&thread).map(|known| known.role) {
+            Some(RunThread::Lane(lane)) => Some(lane),
             _ => None,
         }
     }
@@ -452,18 +523,23 @@ impl Occupancy {
 
     /// What the thread does if it has a processor of the node.
     pub fn of_thread(&self, node: usize, thread: u32) -> Occupant {
-        match self.threads.get(&thread) {
+        match self.threads.get(&thread).map(|known| known.role) {
             None if thread == 0 => Occupant::Idle,
-            Some(RunThread::Lane(lane)) if self.lanes[*lane].node == node => match &self.lanes[*lane] {
+            Some(RunThread::Lane(lane)) if self.lanes[lane].node == node => match &self.lanes[lane] {
                 Lane { current: Some(job), .. } => Occupant::Job(*job),
                 Lane { knowledge: LaneKnowledge::Awaited(unknown), .. } => Occupant::Unknown(*unknown),
-                _ => Occupant::Lane(*lane),
+                _ => Occupant::Lane(lane),
             },
+            Some(RunThread::Member(edge)) if self.node_of_edge(edge) == Some(node) => Occupant::Member(edge),
             Some(RunThread::Release) => Occupant::Release,
             Some(RunThread::Receiver) => Occupant::Receiver,
-            _ if self.companions.contains(&thread) => Occupant::Companion(thread),
+            _ if self.is_companion(thread) => Occupant::Companion(thread),
             _ => Occupant::Program(thread),
         }
+    }
+
+    fn is_companion(&self, thread: u32) -> bool {
+        self.companions.get(&thread).is_some_and(|process| self.processes.contains(process))
     }
 
     /// Whether the higher lane always has the processor of the node.
@@ -528,21 +604,15 @@ impl Occupancy {
     /// Where the threads of the lane are, or the one of them that is best off.
     pub fn thread_state(&self, lane: usize) -> ThreadState {
         let processors = &self.nodes[self.lanes[lane].node];
-        let of_lane = || {
-            self.threads.iter().filter(|(_, role)| **role == RunThread::Lane(lane)).map(|(thread, _)| thread)
-        };
-        let has = |thread: &u32| processors.iter().any(|processor| processor.thread == Some(*thread));
-        let could_go_on = |thread: &u32| {
-            self.woken.contains(thread)
-                || processors.iter().any(|processor| processor.waiting.contains(thread))
-        };
+        let of_lane = |thread: &u32| self.lane_of_thread(*thread) == Some(lane);
+        let mut could_go_on = self.woken.iter().chain(processors.iter().flat_map(|other| &other.waiting));
         let is_told =
-            processors.iter().all(|processor| processor.thread.is_some()) && of_lane().next().is_some();
-        if of_lane().any(has) {
+            processors.iter().all(|processor| processor.thread.is_some()) && self.lanes[lane].threads > 0;
+        if processors.iter().any(|processor| processor.thread.as_ref().is_some_and(of_lane)) {
             ThreadState::Running
         } else if !is_told {
             ThreadState::Unknown
-        } else if of_lane().any(could_go_on) {
+        } else if could_go_on.any(of_lane) {
             ThreadState::Preempted
         } else {
             ThreadState::Off
@@ -566,6 +636,7 @@ impl Processor {
         Processor {
             cpu,
             jobs: Vec::new(),
+            granted: Vec::new(),
             thread: None,
             unseen: Unknown::BeforeRecording,
             interrupts: Vec::new(),

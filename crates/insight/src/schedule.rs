@@ -1,6 +1,7 @@
 //! Who ran where and when: a run's schedule as segments.
 
 use crate::occupancy::{Occupancy, Occupant, ProcessorHolder};
+use std::sync::Arc;
 use talea_record::event::Typed;
 use talea_record::{Definition, JobId, Metadata, Record};
 use talea_time::Instant;
@@ -10,11 +11,13 @@ use talea_time::Instant;
 pub enum Runner {
     /// This job.
     Job(JobId),
+    /// What was added to a hierarchy while the run lasted, by its name there. There are no jobs of it.
+    Member(Arc<str>),
     /// One of these jobs, or one after the other: they had all begun, and nobody saw which of them ran.
     SharedUnseen(Vec<JobId>),
 }
 
-/// A stretch of time in which one job had one processor, or several shared it unseen. Longer than nothing; a job that gets back
+/// A stretch of time in which one job, or what was added to a hierarchy, had one processor, or several shared it unseen. Longer than nothing; a job that gets back
 /// its processor in the very instant in which it lost it has one segment, not two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -35,7 +38,7 @@ impl Segment {
     pub fn job(&self) -> Option<JobId> {
         match self.runner {
             Runner::Job(job) => Some(job),
-            Runner::SharedUnseen(_) => None,
+            Runner::Member(_) | Runner::SharedUnseen(_) => None,
         }
     }
 }
@@ -118,8 +121,16 @@ impl Segments {
                 }
                 self.look_everywhere(record.time, &mut emit);
             }
-            Typed::Switch(_) | Typed::IrqEnter(_) | Typed::IrqExit(_) | Typed::Thread(_) => {
-                self.look_everywhere(record.time, &mut emit);
+            Typed::Switch(_)
+            | Typed::IrqEnter(_)
+            | Typed::IrqExit(_)
+            | Typed::Thread(_)
+            | Typed::Member(_)
+            | Typed::EdgeChange(_) => self.look_everywhere(record.time, &mut emit),
+            Typed::VpRequest(_) | Typed::VpGrant(_) | Typed::VpRevoke(_) | Typed::VpRelease(_) => {
+                if let Some(node) = self.occupancy.node_of_edge(usize::from(record.source)) {
+                    self.look(node, record.time, &mut emit);
+                }
             }
             _ => {}
         }
@@ -142,10 +153,12 @@ impl Segments {
             }
             let processor = &mut node.processors[place];
             let holder = occupancy.known_holder(index, place);
-            if !processor.is_with(holder, || occupancy.unseen_sharers(index)) {
+            let name = |edge: usize| occupancy.member_name(edge);
+            if !processor.is_with(holder, name, || occupancy.unseen_sharers(index)) {
                 processor.leave(index, now);
                 let runner = match holder {
                     ProcessorHolder::By(Occupant::Job(job)) => Runner::Job(job),
+                    ProcessorHolder::By(Occupant::Member(edge)) => Runner::Member(name(edge).into()),
                     ProcessorHolder::SharedUnseen => {
                         Runner::SharedUnseen(occupancy.unseen_sharers(index).collect())
                     }
@@ -176,13 +189,21 @@ impl Node {
 
 impl Processor {
     /// Whether it is still in the same hands.
-    fn is_with<S: Iterator<Item = JobId>>(&self, now: ProcessorHolder, sharers: impl FnOnce() -> S) -> bool {
+    fn is_with<'a, S: Iterator<Item = JobId>>(
+        &self,
+        now: ProcessorHolder,
+        name: impl Fn(usize) -> &'a str,
+        sharers: impl FnOnce() -> S,
+    ) -> bool {
         match (&self.running, now) {
             (Some((Runner::Job(before), _)), ProcessorHolder::By(Occupant::Job(job))) => *before == job,
+            (Some((Runner::Member(before), _)), ProcessorHolder::By(Occupant::Member(edge))) => {
+                **before == *name(edge)
+            }
             (Some((Runner::SharedUnseen(before), _)), ProcessorHolder::SharedUnseen) => {
                 sharers().eq(before.iter().copied())
             }
-            (None, ProcessorHolder::By(who)) => !matches!(who, Occupant::Job(_)),
+            (None, ProcessorHolder::By(who)) => !matches!(who, Occupant::Job(_) | Occupant::Member(_)),
             _ => false,
         }
     }

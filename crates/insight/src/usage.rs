@@ -5,7 +5,7 @@
 //!
 //! | Account | What it holds |
 //! |---|---|
-//! | execution | jobs, by operation |
+//! | execution | jobs, by operation; what was added to a hierarchy while the run lasted, and has no jobs, by its name |
 //! | shared unseen | jobs that had begun on one processor, of which nobody saw which one ran |
 //! | overhead | dispatching, by the kind that COST records tell; what lanes' threads did besides, not broken down |
 //! | companions | other threads of the run's own processes: their collectors, say |
@@ -35,8 +35,8 @@ mod switches;
 mod timeline;
 
 pub use report::{
-    CostUsage, Dispatching, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport, WithheldBy,
-    WithheldUsage,
+    CostUsage, Dispatching, MemberUsage, NodeUsage, OperationUsage, ProgramUsage, Spread, UsageReport,
+    WithheldBy, WithheldUsage,
 };
 
 use crate::hierarchy::Hierarchies;
@@ -60,6 +60,8 @@ pub(crate) enum Use {
     Cost(CostKind),
     /// A thread of the run between jobs.
     Dispatch,
+    /// A thread of what was added to a hierarchy, behind this edge.
+    Member(usize),
     Companion(u32),
     Program(u32),
     /// A thread that the kernel does not name to who recorded.
@@ -79,6 +81,7 @@ impl Use {
             Occupant::Lane(_) => Use::Dispatch,
             Occupant::Release => Use::Cost(CostKind::Release),
             Occupant::Receiver => Use::Cost(CostKind::Delivery),
+            Occupant::Member(edge) => Use::Member(edge),
             Occupant::Companion(thread) => Use::Companion(thread),
             Occupant::Program(Record::UNSEEN_THREAD) => Use::Unobserved,
             Occupant::Program(thread) => Use::Program(thread),
@@ -94,6 +97,8 @@ impl Use {
 struct Accounts {
     /// By operation index.
     execution: Vec<i64>,
+    /// By edge.
+    members: HashMap<usize, i64>,
     /// Time in which several jobs shared a processor unseen.
     shared: i64,
     /// The operations that these were of, by index.
@@ -143,6 +148,7 @@ impl Accounts {
             Use::Shared => &mut self.shared,
             Use::Cost(kind) => &mut self.costs[kind.place()],
             Use::Dispatch => &mut self.dispatch,
+            Use::Member(edge) => self.members.entry(edge).or_default(),
             Use::Companion(thread) => self.companions.entry(thread).or_default(),
             Use::Program(thread) => self.programs.entry(thread).or_default(),
             Use::Unobserved => &mut self.unobserved,
@@ -320,12 +326,13 @@ impl Usage {
             let takes = occupancy.lane_of_thread(thread);
             let timelines = self.nodes[index].timelines.iter_mut();
             for timeline in timelines.filter(|timeline| timeline.cpu() == cpu) {
-                timeline.withhold((from, to), thread, |job, ns| {
-                    if takes.is_some() && takes == occupancy.lane_of(job) {
-                        return Use::Job(job);
+                timeline.withhold((from, to), thread, |what, ns| match what {
+                    Use::Job(job) if takes.is_some() && takes == occupancy.lane_of(job) => what,
+                    Use::Job(job) => {
+                        jobs.executes(job, ns.saturating_neg());
+                        taken
                     }
-                    jobs.executes(job, ns.saturating_neg());
-                    taken
+                    _ => taken,
                 });
             }
         }
@@ -474,7 +481,11 @@ impl Sink for Usage {
                 self.reach_all(record.time);
                 self.switch(&record, switch);
             }
-            Typed::IrqEnter(_) | Typed::IrqExit(_) => self.reach_all(record.time),
+            Typed::IrqEnter(_)
+            | Typed::IrqExit(_)
+            | Typed::Thread(_)
+            | Typed::Member(_)
+            | Typed::EdgeChange(_) => self.reach_all(record.time),
             Typed::VpRequest(_) | Typed::VpGrant(_) | Typed::VpRevoke(_) | Typed::VpRelease(_) => {
                 let edge = self.metadata.edges.get(usize::from(record.source));
                 if let Some(node) = edge.map(|edge| edge.node) {

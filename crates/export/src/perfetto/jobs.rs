@@ -138,6 +138,7 @@ impl Jobs {
         let track = Track::Processor { node: segment.node, cpu: segment.cpu };
         let (name, annotations) = match segment.runner {
             Runner::Job(job) => (self.operation_name(job), vec![annotation("job", job.instance as i64)]),
+            Runner::Member(name) => (name.to_string(), Vec::new()),
             Runner::SharedUnseen(jobs) => {
                 let among: Vec<String> = jobs.iter().map(|job| self.metadata.job_name(*job)).collect();
                 (format!("shared unseen: {}", among.join(", ")), Vec::new())

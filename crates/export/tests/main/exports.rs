@@ -28,6 +28,34 @@ fn the_schedule_of_the_small_run() {
 }
 
 #[test]
+fn what_was_added_to_a_hierarchy_is_in_the_schedule() {
+    let mut metadata = metadata();
+    let (name, kind) = ("FP".to_owned(), "fixed-priority".into());
+    metadata.schedulers = vec![SchedulerEntry { node: 0, name: name.clone(), kind }];
+    let mut csv = Vec::new();
+    let mut schedule = ScheduleCsv::new(&metadata, &mut csv);
+    let entry = EdgeEntry { node: 0, parent: name, child: "hog".into(), guarantee: "NULL".into() };
+    schedule.define(&Definition::Edge { number: 0, entry });
+    let role = MemberRole::Scheduled.into();
+    let member = Member { tid: 7, started_by: 0, edge: Some(0), node: 0, role };
+    let to = |at_ms: i64, from_tid: u32, to_tid: u32| {
+        Switch { from_tid, to_tid, from_pid: 0, to_pid: 0, preempted: Flag(false) }.at(at(ms(at_ms)), 1)
+    };
+    for record in [
+        run_event(Event::RUN_START, START),
+        member.at(at(START), Record::NO_CPU),
+        to(2, 0, 7),
+        to(5, 7, 9),
+        to(6, 9, 0),
+    ] {
+        schedule.record(record);
+    }
+    schedule.finish(at(ms(10))).expect("it is written");
+    let text = String::from_utf8(csv).expect("text");
+    assert_eq!(text.lines().skip(1).collect::<Vec<_>>(), ["2000000,5000000,mission,1,hog,hog,"]);
+}
+
+#[test]
 fn a_job_taken_unseen_or_migrated_is_still_accounted_for() {
     let mut one_processor = metadata();
     one_processor.nodes[0].cpus = vec![0];

@@ -529,6 +529,7 @@ impl WatchedJob {
             Occupant::Idle => (2, 0),
             Occupant::Companion(_) | Occupant::Program(_) | Occupant::IdleBeforeReady => (4, 0),
             Occupant::Interrupt(_) => (5, 0),
+            Occupant::Member(_) => (7, 0),
             Occupant::Release | Occupant::Receiver | Occupant::Lane(_) => (6, 0),
             Occupant::Job(job) => {
                 let level = view.level(job);
@@ -550,6 +551,8 @@ impl WatchedJob {
             Occupant::Unknown(Unknown::BeforeRecording) => Cause::Unheard,
             Occupant::Companion(thread) => Cause::Companion { thread },
             Occupant::Program(thread) => Cause::Program { thread },
+            // Whose place was given the processor has yet to get it from this one.
+            Occupant::Member(_) => Cause::Dispatch { kind: Some(CostKind::Switch) },
             Occupant::IdleBeforeReady => Cause::Idle,
             Occupant::Interrupt(interrupt) => Cause::Interrupt { interrupt },
             Occupant::Release => Cause::Dispatch { kind: Some(CostKind::Release) },

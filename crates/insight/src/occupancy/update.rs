@@ -1,11 +1,17 @@
 //! What each record changes.
 
 use super::{
-    Beginning, BlockedJob, KernelRecords, Lane, LaneKnowledge, Occupancy, Processor, RecordGap, RunThread,
-    SleepState, Unknown, WaitingForRoom,
+    Beginning, BlockedJob, KernelRecords, KnownThread, Lane, LaneKnowledge, Occupancy, Processor, RecordGap,
+    RunThread, SleepState, Unknown, WaitingForRoom,
 };
+use crate::hierarchy::EdgeState;
 use talea_record::event::{Abort, Block, Switch, Thread, Wait};
-use talea_record::{Event, JobId, Record, ThreadRole, Typed};
+use talea_record::{ChangeKind, Event, JobId, Record, ThreadRole, Typed};
+
+/// Whether a switch names the process: of a thread that has ended the kernel does not know it any more.
+pub(super) fn names_process(process: u32) -> bool {
+    !matches!(process, 0 | Record::UNSEEN_THREAD)
+}
 
 impl Occupancy {
     /// Takes a record into account.
@@ -26,6 +32,17 @@ impl Occupancy {
             Typed::Wake(wake) => self.set_awake(wake.lane, record.cpu, SleepState::Awake),
             Typed::Sleep(sleep) => self.set_awake(sleep.lane, record.cpu, SleepState::Asleep),
             Typed::Thread(thread) => self.meet(thread),
+            Typed::Member(member) => self.join(member),
+            Typed::ThreadExit(exit) => self.exit(exit.tid),
+            Typed::EdgeChange(change) if change.what == ChangeKind::Removed => {
+                self.decided(usize::from(change.edge), EdgeState::Waiting);
+                self.part(usize::from(change.edge));
+            }
+            Typed::VpRequest(_) | Typed::VpGrant(_) | Typed::VpRevoke(_) | Typed::VpRelease(_) => {
+                if let Some((edge, state)) = EdgeState::told_by(record) {
+                    self.decided(edge, state);
+                }
+            }
             Typed::Switch(switch) => self.switch(record.cpu, switch),
             Typed::Wakeup(wakeup) => self.wake_up(wakeup.tid),
             Typed::IrqEnter(interrupt) => {
@@ -59,12 +76,15 @@ impl Occupancy {
 
     fn switch(&mut self, cpu: u16, switch: Switch) {
         self.kernel = KernelRecords::Present;
+        self.recognise(cpu, switch);
         let (from, to) = (switch.from_tid, switch.to_tid);
         self.woken.remove(&from);
         self.woken.remove(&to);
         for (thread, process) in [(from, switch.from_pid), (to, switch.to_pid)] {
             if self.processes.contains(&process) {
-                self.companions.insert(thread);
+                self.companions.insert(thread, process);
+            } else if names_process(process) {
+                self.companions.remove(&thread);
             }
         }
         let waits = switch.preempted.0 && self.threads.contains_key(&from);
@@ -220,21 +240,27 @@ impl Occupancy {
     fn meet(&mut self, thread: Thread) {
         let role = thread.role.known();
         // 0 is what the kernel has for its idle thread.
+        let lane = thread.lane.map(usize::from).filter(|lane| *lane < self.lanes.len());
         if role != Some(ThreadRole::Program) && thread.pid != 0 {
             self.processes.insert(thread.pid);
+            if !lane.is_some_and(|lane| self.edges.is_of_thread(lane)) {
+                self.own_processes.insert(thread.pid);
+            }
         }
         let role = match role {
             Some(ThreadRole::Release) => RunThread::Release,
             Some(ThreadRole::Receiver) => RunThread::Receiver,
             _ => {
-                let Some(lane) = thread.lane.map(usize::from).filter(|lane| *lane < self.lanes.len()) else {
-                    return;
-                };
+                let Some(lane) = lane else { return };
                 self.identified[self.lanes[lane].node] = true;
                 RunThread::Lane(lane)
             }
         };
-        self.threads.insert(thread.tid, role);
+        let of_process = thread.pid;
+        match self.threads.get_mut(&thread.tid).filter(|known| known.role == role) {
+            Some(known) => (known.of_process, known.process) = (of_process, None),
+            None => self.know(thread.tid, KnownThread { of_process, ..KnownThread::new(role) }),
+        }
     }
 
     /// What was known until now may not be so any more, or nothing was: of every processor and lane of the node, until it
@@ -244,6 +270,7 @@ impl Occupancy {
             processor.gap = RecordGap::Since(why);
             processor.waiting.clear();
             processor.jobs.clear();
+            processor.granted.clear();
         }
         for lane in self.lanes.iter_mut().filter(|lane| lane.node == node) {
             (lane.current, lane.waiting, lane.blocked) = (None, None, None);

@@ -3,7 +3,7 @@
 use super::{Accounts, Node, Taker, Usage};
 use crate::hierarchy::DECISIONS;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use talea_record::{CostKind, Event, Origin, RecordedEvents};
 
 /// What the time of a run went into.
@@ -35,11 +35,14 @@ pub struct NodeUsage {
     pub duration_ns: i64,
     /// Processors times duration.
     pub available_ns: i64,
-    /// Jobs, as far as it was seen which one ran.
+    /// Jobs, as far as it was seen which one ran, and what was added to the node's hierarchy.
     pub execution_ns: Option<i64>,
     /// The same by operation, as index and time, those without any left out. `None` is that of an operation whose jobs shared a
     /// processor unseen.
     pub execution: Vec<(usize, Option<i64>)>,
+    /// Part of `execution_ns`, too: what was added to the node's hierarchy while the run lasted, of which there are no jobs. The greatest first.
+    #[serde(default)]
+    pub members: Vec<MemberUsage>,
     /// Several jobs that had begun on one processor, of which nobody saw which one ran: neither real-time priorities nor the
     /// kernel's records say it.
     #[serde(default)]
@@ -121,6 +124,15 @@ pub struct ProgramUsage {
     pub thread: u32,
     /// Its name, if it is in the trace.
     pub name: Option<String>,
+    /// Time.
+    pub ns: i64,
+}
+
+/// What was added to a hierarchy while the run lasted: all threads of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberUsage {
+    /// Its name in the hierarchy.
+    pub name: String,
     /// Time.
     pub ns: i64,
 }
@@ -289,7 +301,8 @@ pub(super) fn build(usage: Usage) -> UsageReport {
     let name = |thread: u32| occupancy.thread_name(thread).map(str::to_owned);
     let node_usage = |(index, node): (usize, &Node)| {
         let processors = metadata.nodes[index].cpus.len().max(node.timelines.len());
-        of_node(&metadata.nodes[index].name, processors, node, known[index], name)
+        let members = by_member(&node.accounts.members, |edge| occupancy.member_name(edge).to_owned());
+        of_node(&metadata.nodes[index].name, processors, (node, members), known[index], name)
     };
     let is_simulated = matches!(metadata.origin, Origin::Simulation { .. });
     let of_kernel = if is_simulated { &[][..] } else { &OF_KERNEL };
@@ -311,6 +324,19 @@ fn by_operation(accounts: &Accounts) -> Vec<(usize, Option<i64>)> {
     all.filter(|(operation, ns)| **ns != 0 || is_shared(operation))
         .map(|(operation, ns)| (operation, (!is_shared(&operation)).then_some(*ns)))
         .collect()
+}
+
+/// What those had who were added, those that had most first. One that was removed and added again is the same.
+fn by_member(accounts: &HashMap<usize, i64>, name_of: impl Fn(usize) -> String) -> Vec<MemberUsage> {
+    let mut by_name: BTreeMap<String, i64> = BTreeMap::new();
+    for (edge, ns) in accounts {
+        let of_name = by_name.entry(name_of(*edge)).or_default();
+        *of_name = of_name.saturating_add(*ns);
+    }
+    let mut usage: Vec<MemberUsage> =
+        by_name.into_iter().map(|(name, ns)| MemberUsage { name, ns }).collect();
+    usage.sort_by_key(|member| std::cmp::Reverse(member.ns));
+    usage
 }
 
 /// What threads had, those that had most first.
@@ -342,7 +368,7 @@ fn by_taker(accounts: &HashMap<Taker, i64>, name_of: impl Fn(u32) -> Option<Stri
 fn of_node(
     name: &str,
     processors: usize,
-    node: &Node,
+    (node, members): (&Node, Vec<MemberUsage>),
     known: Known,
     name_of: impl Fn(u32) -> Option<String>,
 ) -> NodeUsage {
@@ -361,7 +387,8 @@ fn of_node(
     };
     // Damaged records may tell of centuries.
     let sum = |parts: &mut dyn Iterator<Item = i64>| parts.fold(0, i64::saturating_add);
-    let execution_ns = sum(&mut accounts.execution.iter().copied());
+    let of_members = members.iter().map(|member| member.ns);
+    let execution_ns = sum(&mut accounts.execution.iter().copied().chain(of_members));
     let overhead_ns = sum(&mut accounts.costs.iter().copied().chain([accounts.dispatch]));
     let programs_ns = sum(&mut programs.iter().map(|program| program.ns));
     let companions_ns = sum(&mut companions.iter().map(|companion| companion.ns));
@@ -388,6 +415,7 @@ fn of_node(
         available_ns,
         execution_ns: known.jobs.then_some(execution_ns),
         execution: if known.jobs { by_operation(accounts) } else { Vec::new() },
+        members: if known.jobs { members } else { Vec::new() },
         shared_unseen_ns: known.jobs.then_some(accounts.shared),
         overhead_ns: known.overhead.then_some(overhead_ns),
         costs: CostKind::ALL.iter().map(cost).collect(),

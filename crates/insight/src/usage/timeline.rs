@@ -111,6 +111,8 @@ impl Timeline {
             let job = match stretch.what {
                 Use::Job(job) if cost.lane.is_none() || lane_of(job) == cost.lane => Some(job),
                 Use::Idle | Use::Dispatch => None,
+                // What stands above all lanes stands above who was added, too.
+                Use::Member(_) if cost.lane.is_none() => None,
                 // The thread that tells of the cost had the processor then, whoever of the others had it else.
                 Use::Shared => None,
                 // The kernel knew already who was on the processor.
@@ -132,16 +134,16 @@ impl Timeline {
     }
 
     /// The processor was withheld between the instants from whom it was granted to, and had by `thread` first. What the run's own
-    /// records say of a job then is not so: `taken` says what that time went into, and learns how much it was.
+    /// records say of a job or a member then is not so: `taken` says what that time went into, and learns how much it was.
     pub fn withhold(
         &mut self,
         (from, to): (Instant, Instant),
         thread: u32,
-        mut taken: impl FnMut(JobId, i64) -> Use,
+        mut taken: impl FnMut(Use, i64) -> Use,
     ) {
         self.repaint(from, to, |stretch| {
-            if let (Use::Job(job), ToldBy::Run) = (stretch.what, stretch.told_by) {
-                stretch.what = taken(job, stretch.ns());
+            if let (Use::Job(_) | Use::Member(_), ToldBy::Run) = (stretch.what, stretch.told_by) {
+                stretch.what = taken(stretch.what, stretch.ns());
             }
             stretch.withheld = Some(thread);
         });

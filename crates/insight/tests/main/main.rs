@@ -4,6 +4,7 @@ mod accounting;
 mod blocked;
 mod explained;
 mod held;
+mod members;
 mod plans;
 mod posted;
 mod slices;

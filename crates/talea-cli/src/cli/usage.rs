@@ -50,6 +50,9 @@ fn node(usage: &UsageReport, node: &NodeUsage) -> String {
         add(format!("  {name}"), *ns, UNSEEN, operation.and_then(|operation| operation.jobs));
     }
     let mut row = |what: String, ns: Option<i64>, events: Option<u64>| add(what, ns, UNTOLD, events);
+    for member in &node.members {
+        row(format!("  {}", member.name), Some(member.ns), None);
+    }
     if is_shared(node) {
         row("shared unseen".into(), node.shared_unseen_ns, None);
     }

@@ -313,6 +313,49 @@ fn what_comes_to_a_running_hierarchy_is_in_its_trace() {
     assert_eq!(overrun["violations"], 0, "who leaves gives up its bursts: {verified}");
 }
 
+/// What was added has its own time, as what the description starts does, and is no other program.
+#[test]
+fn what_was_added_is_in_the_accounts_of_time() {
+    let _alone = alone();
+    let (place, name) = (folder(), format!("accounts-{}", std::process::id()));
+    let (file, trace) = (within(&place, "system.toml"), within(&place, "both.talea"));
+    let text = fs::read_to_string(example("figure-1.toml")).expect("the example");
+    fs::write(&file, text.replace("\"multimedia\"", &format!("\"{name}\""))).expect("a file");
+    let record = ["trace", "record", "--kernel", "switches,names", "--out", &trace, "--"];
+    let system =
+        [env!("CARGO_BIN_EXE_talea"), "run", &file, "--for", "6s", "--no-slices", "--fail-on", "never"];
+    let mut running = Running::start(&[&record[..], &system].concat());
+    let mut is_over = false;
+    eventually("the run can be controlled, or is none", || {
+        is_over = running.is_over();
+        is_over || run(&["ctl", &name, "list"]).status == 0
+    });
+    if is_over {
+        let done = running.finish();
+        let is_refused =
+            ["talea doctor", "the kernel withholds events"].map(|part| done.stderr.contains(part));
+        assert!(is_refused.contains(&true), "{}", done.stderr);
+        return talea_measure::skip("hierarchies, or events of the kernel, are not permitted here");
+    }
+    let busy = ["--force", "--", "sh", "-c", "while :; do :; done"];
+    ctl(&name, &[&["add-thread", "hog", "--under", "PS", "--share", "1"][..], &busy].concat()).exits(0);
+    running.finish().exits(0);
+    let stats = run(&["trace", "stats", &trace, "--json"]).json();
+    let node = &stats["usage"]["nodes"][0];
+    let members = node["members"].as_array().expect("members");
+    assert_eq!(members.iter().map(|member| &member["name"]).collect::<Vec<_>>(), ["hog"], "{node:#}");
+    let had = members[0]["ns"].as_i64().expect("a time");
+    // Until it has been held it is one.
+    let programs = node["programs"].as_array().expect("programs");
+    let of_shells = programs.iter().filter(|program| program["name"] == "sh");
+    let as_other: i64 = of_shells.filter_map(|program| program["ns"].as_i64()).sum();
+    assert!(had > 4 * as_other, "{had} ns, and {as_other} ns as another program: {node:#}");
+    assert_eq!(node["error_ns"], 0, "{node:#}");
+    let csv = within(&place, "schedule.csv");
+    run(&["trace", "export", &trace, "--schedule", &csv]).exits(0);
+    assert!(fs::read_to_string(&csv).expect("a schedule").contains(",hog,hog,\n"));
+}
+
 /// Whoever reads the trace knows who has changed what, and what for.
 #[test]
 fn who_changed_a_running_hierarchy_and_why_is_in_its_trace() {
