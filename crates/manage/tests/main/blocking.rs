@@ -2,7 +2,7 @@
 
 use crate::programs::{endless, eventually, stage};
 use crate::{admission, flat, hog, proportional, whole};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -153,15 +153,22 @@ fn a_thread_that_sleeps_in_the_kernel_goes_on() {
         let mut set = ManagedSet::prepare(engine, &options).unwrap();
         let rounds = Arc::new(AtomicU64::new(0));
         let counted = rounds.clone();
+        let (mut from, mut to) = std::io::pipe().unwrap();
         set.spawn(admission("sleeper", root, Parameters::Priority(2)), blocks, move |_| {
             for _ in 0..20 {
-                std::thread::sleep(std::time::Duration::from_micros(500));
+                from.read_exact(&mut [0]).unwrap();
                 counted.fetch_add(1, Ordering::Relaxed);
             }
         })
         .unwrap();
         set.spawn(admission("hog", root, Parameters::Priority(1)), Blocks::ByHandle, hog).unwrap();
-        eventually("the sleeper is done", || rounds.load(Ordering::Relaxed) == 20);
+        for round in 0..20 {
+            // A sleep that is over before it is known is none.
+            let is_unknown = || set.untraced().is_some() || blocks == Blocks::ByHandle;
+            eventually("it is known to sleep", || is_unknown() || set.totals().blocks > round);
+            to.write_all(&[1]).unwrap();
+            eventually("the sleeper goes on", || rounds.load(Ordering::Relaxed) > round);
+        }
         let totals = set.totals();
         if set.untraced().is_none() && blocks == Blocks::Anywhere {
             assert!(totals.wakeups >= 15, "{totals:?}");
