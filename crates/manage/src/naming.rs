@@ -201,6 +201,11 @@ mod tests {
                 ended = tid;
                 assert!(naming.define(definer, tid, at(10)));
             });
+            // It has been joined before the kernel has done with it.
+            let task = format!("/proc/self/task/{ended}");
+            while std::path::Path::new(&task).exists() {
+                std::thread::yield_now();
+            }
             assert_eq!((naming.look_again(definer, at(20)), naming.has_named()), (0, false));
             assert!(naming.define(definer, ended, at(30)) && !naming.has_named());
         });
