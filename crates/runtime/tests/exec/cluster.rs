@@ -508,8 +508,14 @@ fn a_node_goes_on_without_a_killed_one_and_says_what_it_could_not_send() {
         let lost = MessageLost::read(record).expect("one");
         assert!(lost.why == LossReason::Left && ran.name(lost.job) == "rally.serve");
     }
-    // A job may have ended just before, and its message is refused just behind.
-    assert!(refused().filter(|record| record.time < heard).count() <= 1);
+    // Of a job that ended just before that, both messages may be refused just behind it.
+    let mut early: Vec<JobId> = refused().filter(|record| record.time < heard).map(Record::job).collect();
+    early.dedup();
+    assert!(
+        early.len() <= 1,
+        "{early:?}: {:?}",
+        refused().map(|record| record.time - heard).collect::<Vec<_>>()
+    );
     let served = |record: &&Record| record.event == Event::SEND && record.time > heard;
     assert_eq!(ran.records.iter().filter(served).count(), 0, "nothing more is sent");
     let report = &ran.outcome.report;
