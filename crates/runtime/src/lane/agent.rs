@@ -41,7 +41,7 @@ pub(crate) struct LaneAgent {
 /// What came of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A job was executed, or dropped; there may be more.
+    /// A job was executed, or was aborted just before it began, or others had a turn; there may be more.
     Worked,
     /// Others may go first, which came before the chosen job began, or which it is behind now that it is late: nothing was executed yet.
     ChooseAgain,

@@ -34,7 +34,7 @@ pub struct SteppedLanes {
 /// What came of a [step](SteppedLanes::step).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneStep {
-    /// A job was executed, or one that was aborted before was dropped; there may be more.
+    /// A job was executed, or was aborted just before it began; there may be more.
     Worked,
     /// There is no job.
     Idle,
